@@ -1,21 +1,37 @@
 """SpecDec: an engine for speculative decoding that reports every decision, and a page that shows them.
 
-Use `from specdec import load, generate, race`. Importing the package does not import torch.
+Use `from specdec import Engine`. Importing the package does not import torch.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .drafters.base import ChainDrafter as ChainDrafter
+    from .drafters.base import Drafter as Drafter
+    from .engine import Engine as Engine
+    from .events import Event as Event
+    from .methods import METHODS as METHODS
+    from .traces.file import Trace as Trace
+    from .types import Choice as Choice
+    from .types import Proposal as Proposal
+    from .types import SamplingParams as SamplingParams
+    from .types import Step as Step
+    from .verify import Rule as Rule
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    "generate": "engine",
-    "load": "families.zoo",
-    "load_pair": "families.zoo",
+    "ChainDrafter": "drafters.base",
+    "Choice": "types",
+    "Drafter": "drafters.base",
+    "Engine": "engine",
+    "Event": "events",
     "METHODS": "methods",
-    "race": "lanes.race",
+    "Proposal": "types",
+    "Rule": "verify",
     "SamplingParams": "types",
-    "Task": "engine",
+    "Step": "types",
     "Trace": "traces.file",
 }
 __all__ = list(_MODULES)

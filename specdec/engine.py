@@ -1,342 +1,304 @@
-"""The decoding loop: draft, verify, commit. It uses models and drafters only through protocols.
+"""An engine: a target with its drafters on one device. Page, command, bench, certificates and notebooks use it.
 
-    pending = prompt
-    each cycle:  proposal = drafter.propose(text)
-                 rows     = target.forward(pending + proposal)
-                 verdict  = rule.verify(proposal, rows)
-                 keep the accepted path in the cache; commit accepted + the target's own token
+    engine = Engine("smollm2")                                   # or embedded, a folder, a GGUF file, a name on the Hub
+    run = engine.race("Why is the sky blue?", temperature=0.8)   # speculative beside plain decoding: a Trace
+    for event in engine.stream("Why is the sky blue?", drafter="eagle3", k=4): ...
 
-An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs.
-Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
-committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
+Engines do not disturb each other, and outside of a run torch has the threads that it had before.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
+import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import accumulate
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TYPE_CHECKING, TypedDict
 
 import torch
-from torch import Tensor
 
-from . import describe
-from .drafters.base import Drafter, NoDrafter
-from .events import Committed, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
-from .models.base import LanguageModel
-from .sampling import probabilities, Sampler, SharedNoiseSampler
-from .text import TextStream
-from .types import check_k, MAX_DRAFT_TOKENS, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
-from .verify import RejectionSampling, Rule
+from .drafters.base import Drafter
+from .events import Event
+from .families import hub, presets, zoo
+from .figures import machine
+from .gpu import lane
+from .lanes import stored
+from .lanes.default import choose
+from .lanes.interleave import SPECULATIVE
+from .lanes.race import make_task, race
+from .lanes.transformers import usual_drafter
+from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
+from .models import native
+from .rules import make_rule
+from .settings import RunRequest
+from .traces.file import live_header, Trace
+from .types import Choice, SamplingParams, Step
+from .verify import Rule
 
-MAX_DRAFTER_FAILURES = 3
-NO_ROOM = TranslatableText(
-    "The GPU has no room for this run. Shorten it, choose a smaller pair, or end what else uses the GPU."
-)
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-
-class DraftError(ValueError):
-    """A drafter returned a proposal that breaks the contract in `drafters/base.py`."""
-
-
-@dataclass
-class Task:
-    """Defines a run. Every run needs a new drafter, because drafters keep state."""
-
-    target: LanguageModel[Any]
-    prompt: Sequence[int]
-    params: SamplingParams = field(default_factory=SamplingParams)
-    drafter: Drafter = field(default_factory=NoDrafter)
-    k: int = 4
-    rule: Rule = field(default_factory=RejectionSampling)
-    end_tokens: frozenset[int] = frozenset()
-    token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
-    piece: Callable[[int], str] = lambda token: f" {token}"
-    lane: str = "speculative"
-    details: bool = True  # whether events describe the distributions at every position; benchmarks switch this off
-
-    @property
-    def depth(self) -> int:
-        """The largest depth of a draft: K, or the drafter's own limit `deepest` if that is smaller."""
-        return min(self.k, getattr(self.drafter, "deepest", self.k))
+REPORT_EVERY_S = 0.25
+Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
+Report = Callable[[int, int], None]  # of what is done, and of all
 
 
-class Stopwatch:
-    """The lane's clock. It runs only inside `with`, so the time of other lanes and of the caller is not counted."""
+class Sampling(TypedDict, total=False):
+    """The fields of `SamplingParams`, as keywords of a run."""
 
-    elapsed = 0.0
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.elapsed += time.perf_counter() - self._since
-
-
-@dataclass(frozen=True)
-class CycleResult:
-    """What an executor computed in one cycle, and how many seconds each part took."""
-
-    proposal: Proposal
-    verdict: Verdict
-    describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> positions and distributions for `Verified`
-    draft_s: float
-    verify_s: float
-    prefill_s: float = 0.0  # the drafter's own pass over the prompt, which comes before its first draft
-    failure: str = ""  # the reason, if the drafter failed
+    temperature: float
+    top_k: int
+    top_p: float
+    max_tokens: int
+    seed: int
+    stop: tuple[str, ...]
+    ignore_end: bool
 
 
-class Executor(Protocol):
-    """Computes the cycles of one run."""
-
-    eager: str | None  # why a GPU ran without captured graphs; can change until the run is over
-
-    def allocated(self, limit: int) -> contextlib.AbstractContextManager[None]:
-        """Allocate memory for a text of at most `limit` tokens, for the time of the `with` block."""
-        ...
-
-    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        """Draft up to depth `k` after `tokens`, verify, and cache the accepted path. The first call is the prefill.
-
-        An exception ends the run. If only the drafter fails, the cycle has no draft.
-        """
-        ...
-
-    def stop_drafting(self) -> None:
-        """Draft nothing from the next cycle on."""
-        ...
+class Cancelled(Exception):
+    """Nobody waits any more for the work that raises this."""
 
 
-def generate(
-    task: Task, sampler: Sampler | None = None, executor: Executor | None = None
-) -> Generator[Event, None, None]:
-    """Run `task` and yield its events. The last is `Finished`, even after an error. Closing the iterator ends the run.
+class Engine:
+    """A target model with its drafters on one device.
 
-    Only the default executor uses `sampler`. Raises PromptError for a bad prompt, ValueError for a K out of range.
+    Runs of one engine follow each other, and share its models, measured costs and captured CUDA graphs.
     """
-    check_prompt(task)
-    return _run(task, executor or HostExecutor(task, sampler))
 
+    def __init__(
+        self,
+        target: str | Path | Any = EMBEDDED,
+        draft: Any = None,
+        *,
+        tokenizer: Any = None,
+        dtype: str | None = None,
+        device: str = "auto",
+        spared_cores: int = 0,
+    ) -> None:
+        """Name the models; `prepare` or the first run loads them.
 
-def check_prompt(task: Task) -> None:
-    if not task.prompt:
-        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
-    if len(task.prompt) >= task.target.context:
-        counts = {"n": len(task.prompt), "limit": task.target.context - 1}
-        raise PromptError(
-            TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **counts)
-        )
-    check_k(task.k)
+        Args:
+            target: "embedded", "smollm2", a folder, a GGUF file, a name on the Hub, or a causal language model of
+                transformers, which then needs its `tokenizer`. `TARGET + DRAFT` names a pair.
+            draft: a draft model or a head of a published layout, named or in memory like the target; or a list of them.
+            dtype: "float32", "bfloat16", "int8" or "gguf" (the codes of a GGUF file); by default the fastest one.
+            device: "cpu", "cuda", or "auto": a GPU if one works.
+            spared_cores: processors that torch leaves to other programs.
 
-
-class Transcript:
-    """The text of a lane so far, the reason why it ended, and the seconds of each kind of work."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.tokens = list(task.prompt)
-        self.prompt_length = len(self.tokens)
-        self.limit = min(task.target.context, self.prompt_length + task.params.max_tokens)
-        self._limit_reason: FinishReason = (
-            "length" if self.prompt_length + task.params.max_tokens <= task.target.context else "context"
-        )
-        self._end_tokens = frozenset() if task.params.ignore_end else task.end_tokens
-        self._stream = TextStream(task.token_bytes, task.params.stop)
-        self.text = ""
-        self.cycle = 0
-        self.seconds = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
-        self.reason: FinishReason | None = self._limit_reason if self.remaining <= 0 else None
-
-    @property
-    def remaining(self) -> int:
-        """The number of tokens that can still be added."""
-        return self.limit - len(self.tokens)
-
-    @property
-    def count(self) -> int:
-        """The number of tokens added after the prompt."""
-        return len(self.tokens) - self.prompt_length
-
-    def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
-        """Add tokens one by one until the text ends. Return the added tokens, and the text that became readable.
-
-        If decoding a token raises an exception, no token is added.
+        Raises ValueError if an argument cannot name what it should.
         """
-        before, readable = len(self.tokens), ""
-        try:
-            for token in emitted:
-                self.tokens.append(token)
-                ends = token in self._end_tokens
-                readable += "" if ends else self._stream.push(token)
-                if self._stream.stopped or ends or self.remaining == 0:
-                    self.reason = "stop" if self._stream.stopped else "end" if ends else self._limit_reason
-                    readable += self._stream.flush()
-                    break
-        except Exception:
-            del self.tokens[before:]
-            raise
-        self.text += readable
-        return tuple(self.tokens[before:]), readable
+        drafts = draft if isinstance(draft, list | tuple) else [] if draft is None else [draft]
+        in_memory = not isinstance(target, str | Path)
+        if in_memory == any(isinstance(each, str | Path) for each in drafts) and drafts:
+            raise ValueError("name both target and draft, or give both as models in memory")
+        self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
+        self._dtype = zoo.dtype_of(dtype)
+        self._device, self._spared_cores = device, spared_cores
+        self._models: zoo.Family | None = None
+        self._loading = threading.Lock()
 
-    def end_cycle(
-        self, tokens: tuple[int, ...], pieces: Sequence[str], readable: str, verdict: Verdict, at: float
-    ) -> Committed:
-        """Count the cycle, and return the event for the tokens that `commit` added."""
-        event = Committed(
-            self.task.lane,
-            self.cycle,
-            tokens,
-            pieces=tuple(pieces[: len(tokens)]),
-            accepted=min(len(verdict.path), len(tokens)),
-            kind=verdict.kind,
-            text=readable,
-            total=self.count,
-            at=at,
+    @property
+    def models(self) -> zoo.Family:
+        """The loaded models: `target`, `tokenizer`, and `drafters` by name. Loads them, if `prepare` has not.
+
+        Raises ValueError with one sentence if they cannot be found, do not fit into memory, or do not fit each other.
+        """
+        with self._loading:
+            if self._models is None:
+                self._models = self._load()
+            return self._models
+
+    def prepare(
+        self, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0, measure: bool = True
+    ) -> Iterator[Step]:
+        """Fetch, compile, load and measure whatever a run with these settings needs; yield how far it is.
+
+        Unless `measure`, costs are measured only for `adaptive`, which cannot run without them. Closing the iterator
+        ends the work as soon as it can end, and keeps what is done. Raises ValueError as `models` and `choose` do.
+        """
+        if missing := [name for name in self._names() if not hub.is_here(name)]:
+            yield from steps("fetch", lambda report: self._fetch(missing, report))
+        if self._models is None:
+            if zoo.resolve_device(self._device) == "cpu":
+                yield from steps("compile", lambda report: native.library())
+            yield from steps("load", lambda report: self.models)
+        if measure or inner_drafter(drafter):
+            yield from steps("measure", lambda report: self._choose(drafter, k, temperature, report=report))
+
+    def choose(
+        self,
+        drafter: str = DEFAULT_DRAFTER,
+        k: int = 0,
+        temperature: float = 0.0,
+        measure: bool = True,
+        peer: bool = False,
+    ) -> Choice:
+        """Choose what is expected to be fastest here: the drafter, if it is "default", and the depth, if `k` is 0.
+
+        The expected speed-up is that of Leviathan et al. 2022 (arXiv 2211.17192), theorem 3.8, by costs that short runs
+        measure, once on a machine. If no draft is expected to pay, `speedup` is at most 1 and K is 1. Unless `measure`,
+        unknown costs are not measured; the usual K and a `speedup` of 0 stand for them. With `peer`, the default is a
+        drafter that transformers has, too.
+        """
+        if peer and drafter == DEFAULT_DRAFTER:
+            drafter = usual_drafter(self.models)
+        return self._choose(drafter, k, temperature, measure)
+
+    def stream(
+        self,
+        prompt: Prompt,
+        drafter: str | Drafter = DEFAULT_DRAFTER,
+        k: int = 0,
+        *,
+        rule: str | Rule = "rejection",
+        params: SamplingParams | None = None,
+        details: bool = True,
+        **sampling: Unpack[Sampling],
+    ) -> Generator[Event, None, None]:
+        """Decode `prompt` in one lane, and yield its events. Closing the iterator ends the run.
+
+        Args:
+            prompt: a text, messages with `role` and `content`, or token ids.
+            drafter: a name of `METHODS` ("none": plain decoding), or an object with `name` and `propose`, which drafts
+                for this run alone.
+            k: the greatest depth of a draft; 0: what `choose` chooses.
+            rule: "rejection", "match", "shared_noise", "block", the lossy "typical", or an object like `Rule`.
+            params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
+            details: whether events describe the distributions at each position.
+
+        Raises PromptError for a prompt that is empty or too long, ValueError for anything else that cannot run.
+        """
+        request = self._request(prompt, drafter, k, rule, params, sampling)
+        judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
+        tokens = self.models.encode(request.prompt)
+        return lane.generate(
+            make_task(self.models, tokens, request.drafter, request.k, request.params, judge, SPECULATIVE, details)
         )
-        self.cycle += 1
-        return event
 
-    def fail(self, reason: str, at: float) -> Failed:
-        """End the run because of an error. The text so far is kept."""
-        self.reason = "failed"
-        self.text += self._stream.flush()
-        return Failed(self.task.lane, self.cycle, "target", reason, True, at)
+    def race(
+        self,
+        prompt: Prompt,
+        drafter: str | Drafter = DEFAULT_DRAFTER,
+        k: int = 0,
+        *,
+        rule: str | Rule = "rejection",
+        peer: bool = False,
+        params: SamplingParams | None = None,
+        details: bool = True,
+        **sampling: Unpack[Sampling],
+    ) -> Trace:
+        """Decode `prompt` speculatively and plainly, in turns on one clock; return the run with its figures.
 
-    def finish(self, at: float, eager: str | None = None) -> Finished:
-        other = max(0.0, at - sum(self.seconds.values()))
-        prefill, draft, verify = (self.seconds[work] for work in ("prefill", "draft", "verify"))
-        reason = self.reason or "failed"
-        return Finished(self.task.lane, reason, self.count, self.text, at, prefill, draft, verify, other, eager)
+        `peer` adds a lane: assisted generation of transformers. Other arguments and errors are those of `stream`.
+        """
+        events = self.race_events(prompt, drafter, k, rule=rule, peer=peer, params=params, details=details, **sampling)
+        header = live_header(prompt if isinstance(prompt, str) else str(prompt), self.models.describe(), peer=peer)
+        return Trace(header, tuple(events))
+
+    def race_events(
+        self,
+        prompt: Prompt,
+        drafter: str | Drafter = DEFAULT_DRAFTER,
+        k: int = 0,
+        *,
+        rule: str | Rule = "rejection",
+        peer: bool = False,
+        params: SamplingParams | None = None,
+        details: bool = True,
+        **sampling: Unpack[Sampling],
+    ) -> Generator[Event, None, None]:
+        """Yield the events of a race as they come. Closing the iterator ends the run. See `race`."""
+        request = self._request(prompt, drafter, k, rule, params, sampling, peer)
+        return self.race_request(request, details)
+
+    def race_request(self, request: RunRequest, details: bool = True) -> Generator[Event, None, None]:
+        """Do as `race_events`, with settings that are checked already, and leave neither drafter nor depth open."""
+        return race(self.models, **request.arguments, details=details)
+
+    def release_memory(self) -> None:
+        """Free the captured graphs that no run uses."""
+        if self._models is not None:
+            lane.release_memory(self._models.resources)
+
+    def close(self) -> None:
+        """Free models and graphs. A later run loads them again."""
+        self.release_memory()
+        self._models = None
+
+    # ---- inside ----
+
+    def _request(
+        self,
+        prompt: Prompt,
+        drafter: str | Drafter,
+        k: int,
+        rule: str | Rule,
+        params: SamplingParams | None,
+        sampling: Mapping[str, Any],
+        peer: bool = False,
+    ) -> RunRequest:
+        """Check the settings of a run, then choose what they leave open."""
+        request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule, peer=peer)
+        if not isinstance(drafter, str):
+            return replace(request, k=k or 4)
+        choice = self.choose(drafter, k, request.params.temperature, peer=peer)
+        return replace(request, drafter=choice.drafter, k=choice.k)
+
+    def _choose(
+        self, drafter: str, k: int, temperature: float, measure: bool = True, report: Report = lambda done, total: None
+    ) -> Choice:
+        choice = choose(self.models, drafter, k, temperature, measure, report)
+        if not self._in_memory:
+            stored.store(self.models)
+        return choice
+
+    def _names(self) -> tuple[str, ...]:
+        """Return the names of the models that may have to be fetched."""
+        if self._in_memory or self._is_folder():
+            return ()
+        pair = presets.parse_pair(str(self._target))
+        return (*(pair.models if pair else (str(self._target),)), *map(str, self._drafts))
+
+    def _is_folder(self) -> bool:
+        """Return whether the target is the embedded family, or a folder with `target/` and `tokenizer/`."""
+        return self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir()
+
+    def _fetch(self, missing: Sequence[str], report: Report) -> None:
+        for state in hub.fetch(missing, machine.free_memory() or 2**62):
+            report(state.done, state.total)
+
+    def _load(self) -> zoo.Family:
+        if self._in_memory:
+            family = zoo.from_memory(self._target, self._tokenizer, self._drafts)
+        elif self._drafts:
+            family = zoo.load_pair(self._target, *self._drafts, dtype=self._dtype, device=self._device)
+        else:
+            family = zoo.load(str(self._target), self._dtype, self._device)
+        if family.target.device == "cpu":
+            family.resources.threads = zoo.tune_threads(family, self._spared_cores)
+        if not self._in_memory:
+            stored.recall(family)
+        return family
 
 
-def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
-    transcript, watch = Transcript(task), Stopwatch()
-    try:
-        yield from _cycles(task, executor, transcript, watch)
-    except torch.OutOfMemoryError:
-        yield transcript.fail(NO_ROOM, watch.elapsed)
-    except Exception as error:
-        yield transcript.fail(f"{type(error).__name__}: {error}", watch.elapsed)
-    yield transcript.finish(watch.elapsed, executor.eager)
+def steps(name: str, work: Callable[[Report], object]) -> Iterator[Step]:
+    """Do the work in a thread. Yield how far it is, several times a second, and when it is done."""
+    state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 
+    def report(done: int, total: int) -> None:
+        state[:] = done, total
+        if cancelled.is_set():
+            raise Cancelled
 
-def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
-    lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
-    noise, failures = SharedNoiseSampler(params.seed), 0
-    costs = getattr(drafter, "costs", None)
-    yield Started(lane, drafter.name, task.depth, params, len(tokens), task.rule.name, task.rule.lossless, costs)
-    with executor.allocated(transcript.limit):
-        while transcript.reason is None:
-            number = transcript.cycle
-            noise.at(len(tokens))
-            # Leave room for the target's own token after the draft.
-            k = min(task.k, transcript.remaining - 1) if number else 0
-            start = watch.elapsed
-            with watch, torch.inference_mode():
-                cycle = executor.cycle(tokens, k)
-            transcript.seconds["prefill"] += cycle.prefill_s
-            transcript.seconds["draft" if number else "prefill"] += cycle.draft_s
-            transcript.seconds["verify" if number else "prefill"] += cycle.verify_s
-            start += cycle.prefill_s
-            drafted = start + cycle.draft_s
-            verified = drafted + cycle.verify_s
-            if cycle.failure:
-                failures, reason = failures + 1, cycle.failure
-                if failures == MAX_DRAFTER_FAILURES:
-                    executor.stop_drafting()
-                    reason += " (drafter switched off)"
-                yield Failed(lane, number, "drafter", reason, False, drafted)
-            elif k:
-                failures = 0
-            proposal, verdict = cycle.proposal, cycle.verdict
-            if proposal.tokens:
-                pieces = tuple(map(task.piece, proposal.tokens))
-                step_ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, step_ends)
-            # Describe before committing, so that an error adds no token. The clock is stopped meanwhile.
-            details = cycle.describe(noise if task.details else None)
-            emitted = verdict.emitted(proposal)
-            pieces = tuple(map(task.piece, emitted))
-            yield Verified(lane, number, start=drafted, end=verified, **details)
-            with watch:
-                committed, readable = transcript.commit(emitted)
-            yield transcript.end_cycle(committed, pieces, readable, verdict, watch.elapsed)
-
-
-class HostExecutor:
-    """Runs drafter, target and rule one after the other."""
-
-    def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
-        self.task, self.drafter, self.eager = task, task.drafter, eager
-        self.sampler = sampler or task.rule.sampler(task.params.seed)
-
-    @contextlib.contextmanager
-    def allocated(self, limit: int) -> Iterator[None]:
-        self.cache = self.task.target.new_cache(limit + MAX_DRAFT_TOKENS)
-        yield
-
-    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        task, cache = self.task, self.cache
-        self.sampler.at(len(tokens))
-        start = time.perf_counter()
-        proposal, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), "")
-        drafted = time.perf_counter()
-        # One pass reads the tokens that are not cached yet, and the whole draft.
-        block = [*tokens[cache.length :], *proposal.tokens]
-        logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
-        check_logits(logits)
-        verified = time.perf_counter()
-        rows = probabilities(logits, task.params)
-        verdict = task.rule.verify(proposal, rows, self.sampler)
-        cache.keep(len(tokens), verdict.path)  # removes drafts off this path
-        details = partial(describe.verification, proposal, rows, verdict, task.piece)
-        return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
-
-    def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, str]:
-        """Return a checked proposal, or an empty one and the reason if the drafter failed."""
+    with ThreadPoolExecutor(1, f"specdec-{name}") as pool:
+        future = pool.submit(torch.inference_mode()(work), report)
         try:
-            proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
-            check_proposal(proposal, k, self.task.target.vocabulary)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            return Proposal(), f"{type(error).__name__}: {error}"
-        return proposal, ""
-
-    def stop_drafting(self) -> None:
-        self.drafter = NoDrafter()
-
-
-def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """Raise DraftError if the proposal breaks the contract of a drafter."""
-    n = len(proposal.tokens)
-    if n == 0:
-        return
-    if n > MAX_DRAFT_TOKENS:
-        raise DraftError(f"the draft holds more than {MAX_DRAFT_TOKENS} tokens")
-    if len(proposal.parents) != n:
-        raise DraftError("the draft's parents do not form a tree")
-    if proposal.max_depth > k:
-        raise DraftError(f"the draft is deeper than the {k} tokens that were requested")
-    if not all(0 <= token < vocabulary for token in proposal.tokens):
-        raise DraftError("the draft holds a token outside the vocabulary")
-    if proposal.probs is not None:
-        if tuple(proposal.probs.shape) != (n, vocabulary):
-            raise DraftError(f"the draft's probabilities have shape {tuple(proposal.probs.shape)}")
-        if not float(proposal.probs.min()) >= 0.0:
-            raise DraftError("the draft holds a negative probability")
-        if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-3:
-            raise DraftError("the draft's probabilities do not sum to one")
-        if not all(float(proposal.probs[i, token]) > 0.0 for i, token in enumerate(proposal.tokens)):
-            raise DraftError("the draft holds a token that its own distribution excludes")
-
-
-def check_logits(logits: Tensor) -> None:
-    """Raise FloatingPointError if a row has no finite maximum. A logit of -inf is allowed; it excludes its token."""
-    if not math.isfinite(float(logits.amax(-1).sum())):
-        raise FloatingPointError("the target's logits are not finite")
+            while not wait([future], REPORT_EVERY_S).done:
+                yield Step(name, state[0], state[1], time.monotonic() - since)
+        finally:
+            cancelled.set()
+        future.result()
+    total = state[1] or 1
+    yield Step(name, total, total, time.monotonic() - since)

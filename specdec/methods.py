@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, TYPE_CHECKING
 
-from .types import check_k, has_lone_surrogate, PromptError, TranslatableText
-
 if TYPE_CHECKING:
     from .drafters.base import Drafter
     from .models.view import TargetView
@@ -236,26 +234,6 @@ def find_method(name: str) -> Method | None:
     while name and name not in METHODS:
         name = name.rpartition(":")[0]
     return METHODS.get(name)
-
-
-def check_request(prompt: str, drafter: str, k: int, rule: str) -> None:
-    """Check the settings that do not depend on the family, before models are loaded or costs measured.
-
-    Raises PromptError for a bad prompt, otherwise ValueError. Only the family can check whether `drafter` exists.
-    """
-    if not prompt.strip():
-        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
-    if has_lone_surrogate(prompt):
-        raise PromptError(
-            TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        )
-    check_k(k)
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
-    if inner_drafter(inner_drafter(drafter)):
-        raise ValueError(f"{drafter}: adaptive cannot wrap adaptive")
-    if rule in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
-        raise ValueError(f"{rule} judges chains only, and {drafter} makes trees; choose another rule or drafter")
 
 
 def methods_using(part: object) -> list[Method]:

@@ -1,7 +1,6 @@
 """The table of a run's settings. It defines the page's fields, links, the API, the command's flags and their help.
 
-`ui/request.py` checks settings from the page, links and the API. `SamplingParams` and `methods.check_request` check the
-settings of every run.
+`RunRequest` and its `SamplingParams` check the settings of every run. `ui/request.py` also asks what a stranger may do.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
-from .methods import DEFAULT_DRAFTER, EMBEDDED, RULES
-from .types import SamplingParams, TranslatableText
+from .methods import CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, RULES
+from .types import check_k, has_lone_surrogate, PromptError, SamplingParams, TranslatableText
 
 USUAL = SamplingParams()  # the default settings
 REQUIRED = Parameter.empty  # the `default` of a setting that has none
@@ -152,15 +151,34 @@ GONE = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The checked settings of a run."""
+    """The settings of a run, checked as far as no model is needed for it.
 
-    prompt: str
-    drafter: str
+    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects.
+    Raises PromptError for a bad prompt, ValueError for anything else.
+    """
+
+    prompt: Any
+    drafter: Any
     k: int
     params: SamplingParams
-    rule: str = RULES[0]
+    rule: Any = RULES[0]
     family: str = EMBEDDED
     peer: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prompt, str):
+            check_text(self.prompt)
+        check_k(self.k)
+        if isinstance(self.rule, str) and self.rule not in RULES:
+            raise ValueError(f"there is no rule {self.rule!r}; choose from {', '.join(RULES)}")
+        if not isinstance(self.drafter, str):
+            return
+        if inner_drafter(inner_drafter(self.drafter)):
+            raise ValueError(f"{self.drafter}: adaptive cannot wrap adaptive")
+        if self.rule in CHAINS_ONLY and (method := find_method(self.drafter)) and method.tree:
+            raise ValueError(
+                f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two"
+            )
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
@@ -170,6 +188,16 @@ class RunRequest:
     def arguments(self) -> dict[str, Any]:
         """The arguments of `race` by name. The family is loaded separately."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "family"}
+
+
+def check_text(prompt: str) -> None:
+    """Raise PromptError for a prompt that is empty, or that no tokenizer reads."""
+    if not prompt.strip():
+        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
+    if has_lone_surrogate(prompt):
+        raise PromptError(
+            TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+        )
 
 
 def sampling(values: Mapping[str, Any]) -> SamplingParams:

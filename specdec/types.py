@@ -70,6 +70,9 @@ class SamplingParams:
     ignore_end: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("temperature", "top_k", "top_p", "max_tokens", "seed"):
+            if not isinstance(value := getattr(self, name), int | float):
+                raise ValueError(f"{name} must be a number, not {value!r}")
         if not 0.0 <= self.temperature <= 100.0:
             raise ValueError(f"temperature must lie between 0 and 100, not {self.temperature}")
         if self.top_k < 0:
@@ -210,6 +213,29 @@ class Costs:
             return self.passes[depth]
         slope = (self.passes[-1] - self.passes[0]) / max(1, deepest)
         return self.passes[-1] + slope * (depth - deepest)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far something is that a run waits for: `fetch` (in bytes), `compile`, `load`, `measure` (in short runs) …
+
+    `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is a sentence on it.
+    """
+
+    name: str
+    done: float = 0
+    total: float = 0
+    seconds: float = 0.0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A drafter, the depth K of its drafts, and their expected speed-up, which is 0 if no costs were measured."""
+
+    drafter: str
+    k: int
+    speedup: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from specdec import engine
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.engine import generate, PromptError, Task
+from specdec.loop import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler

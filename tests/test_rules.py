@@ -17,7 +17,7 @@ from torch import Tensor
 from specdec import cli as terminal
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Event, Failed, from_dict, to_dict, Verified
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation

@@ -9,13 +9,14 @@ import json
 import time
 from typing import Any
 
+from specdec import Engine
 from specdec.proof.certify import certify, DRAWS, passed
 from specdec.proof.checks import LOSSLESS, rounded
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
 from specdec.proof.mistakes import Mistake, MISTAKES
 from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
-from specdec.ui.session import CERTIFICATES
+from specdec.ui.recorded import CERTIFICATES
 from specdec.ui.text import prompts
 
 LONGEST_S = 120.0  # after this time, sampling ends if the last test failed
@@ -48,7 +49,7 @@ def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
 
 def main() -> None:
     recorded: dict[str, dict[str, Any]] = {}
-    for pair in (toy(), embedded(prompts()["story"][0])):
+    for pair in (toy(), embedded(Engine(device="cpu").models, prompts()["story"][0])):
         for key in ("", *MISTAKES):
             recorded.setdefault(pair.name, {})[key] = result = certificate_of(pair, key)
             marks = " ".join("✓" if check else "✗" for check in passed(result))

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from specdec.families import zoo
+from specdec.engine import Engine
 from specdec.families.smollm2 import NAME as SMOLLM2
-from specdec.lanes.race import race
 from specdec.methods import ADAPTIVE, DRAFT_MODEL, EMBEDDED
 from specdec.paths import ASSETS
 from specdec.traces import file as trace
@@ -41,8 +40,8 @@ class Options:
 
 def record(options: Options) -> int:
     """Save a run of each drafter in each domain. Raises ValueError for a drafter that the family lacks."""
-    family = zoo.load(options.family)
-    available = [name for name in family.drafters if name != "none"]
+    engine = Engine(options.family, device="cpu")
+    available = [name for name in engine.models.drafters if name != "none"]
     available.append(ADAPTIVE)
     if unknown := set(options.drafters) - set(available):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(available)}")
@@ -55,14 +54,13 @@ def record(options: Options) -> int:
     params = SamplingParams(options.temperature, max_tokens=options.tokens, seed=SEED)
     for drafter in tqdm(options.drafters or available, desc="recording", unit="drafter"):
         first = next(iter(prompts.values()))[0]
-        list(race(family, first, drafter, K, replace(params, max_tokens=16)))  # warms up
+        engine.race(first, drafter, K, params=replace(params, max_tokens=16))  # warms up
         for domain, (prompt, *_) in prompts.items():
-            events = tuple(race(family, prompt, drafter, K, params))
-            header = replace(trace.live_header(prompt, family.describe(), domain), source="recorded")
+            run = engine.race(prompt, drafter, K, params=params)
             path = trace.recording(options.out, domain, drafter)
             path = options.out / path.name if drafter == DRAFT_MODEL else path
             path.parent.mkdir(parents=True, exist_ok=True)
-            trace.Trace(header, events).save(path)
+            replace(run, header=replace(run.header, kind=domain, source="recorded")).save(path)
     return 0
 
 

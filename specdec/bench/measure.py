@@ -11,11 +11,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..engine import Task
-from ..families.zoo import Family
+from ..engine import Engine
 from ..figures.stats import Comparison, interval, LaneStats, repetition, rounded_median, summary
-from ..gpu.lane import generate
-from ..lanes.race import SPECULATIVE, tasks
+from ..lanes.interleave import SPECULATIVE
 from ..types import SamplingParams
 from .prompts import QUESTIONS
 
@@ -37,8 +35,9 @@ class Case:
         return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
 
 
-def run(task: Task) -> LaneStats:
-    return LaneStats.from_events(list(generate(task)), task.lane)
+def run(engine: Engine, prompt: str, drafter: str, k: int, params: SamplingParams) -> LaneStats:
+    events = engine.stream(prompt, drafter, k, params=params, details=False)
+    return LaneStats.from_events(list(events), SPECULATIVE)
 
 
 def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
@@ -46,7 +45,7 @@ def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
 
 
 def measure_pairs(
-    family: Family,
+    engine: Engine,
     prompts: tuple[str, ...],
     cases: list[Case],
     tokens: int,
@@ -63,22 +62,17 @@ def measure_pairs(
     for repeat in range(repeats + 1):
         for index, prompt in enumerate(prompts):
             gc.collect()
-            before = plain(family, prompt, cases[0].params(tokens, seed + repeat))
+            before = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
             for case in cases:
                 params = case.params(tokens, seed + repeat)
-                task = tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]
-                speculative = run(task)
-                after = plain(family, prompt, params)
+                speculative = run(engine, prompt, case.drafter, case.k, params)
+                after = run(engine, prompt, "none", 0, params)
                 faster = min(before, after, key=lambda stats: stats.seconds_per_token or math.inf)
                 if repeat:
                     collected[case].append((index, Comparison(speculative, faster)))
                 before = after
                 tick()
     return collected
-
-
-def plain(family: Family, prompt: str, params: SamplingParams) -> LaneStats:
-    return run(tasks(family, prompt, "none", 0, params, details=False)["plain"])
 
 
 def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:

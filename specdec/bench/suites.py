@@ -21,9 +21,8 @@ import pandas
 from tqdm import tqdm
 
 from .. import __version__
-from ..families.zoo import dtype_of, Family, load, load_pair
+from ..engine import Engine
 from ..figures import machine
-from ..gpu import lane
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from .measure import Case, measure_pairs, Row, row
 from .prompts import PROMPTS, QUESTIONS
@@ -59,16 +58,16 @@ class Options:
             raise ValueError("--target and --draft belong to --suite pair, which needs a target")
 
 
-def drafters_of(suite: str, family: Family) -> list[str]:
-    names = [name for name in family.drafters if name != "none"]
+def drafters_of(suite: str, engine: Engine) -> list[str]:
+    names = [name for name in engine.models.drafters if name != "none"]
     if suite == "embedded":
         names = [name for name in names if name in METHODS and METHODS[name].peer and not METHODS[name].variant_of]
     return [*names, *([ADAPTIVE] if DRAFT_MODEL in names else [])]
 
 
-def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]:
+def measure(engine: Engine, options: Options, prompts: Prompts) -> Iterator[Row]:
     """Yield a row for each domain, temperature and drafter, with the k that was fastest in the trials."""
-    drafters = drafters_of(options.suite, family)
+    drafters, family = drafters_of(options.suite, engine), engine.models
     if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else options.k for name in options.drafter or drafters}
@@ -77,13 +76,13 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
             cases = [Case(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
-            trials = measure_pairs(family, tuple(texts), cases, options.tokens, CHOOSING_ROUNDS, bar.update)
+            trials = measure_pairs(engine, tuple(texts), cases, options.tokens, CHOOSING_ROUNDS, bar.update)
             tried = {case: row(case, measured, 0) for case, measured in trials.items()}
             best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
             chosen = [best[name] for name in depths]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
-            pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
+            pairs = measure_pairs(engine, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
                 taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
@@ -109,24 +108,20 @@ def table(rows: Sequence[Row]) -> str:
     return frame.to_string(index=False, float_format="{:.2f}".format)
 
 
-def load_models(options: Options) -> Family:
-    """Load the family or pair of these options. Raises ValueError if that fails."""
-    dtype = dtype_of(options.dtype)
-    if options.target:
-        family = load_pair(options.target, *options.draft, dtype=dtype, device=options.device)
-    else:
-        family = load(options.family, dtype, options.device)
-    if family.target.device != "cpu":
-        lane.MAX_IDLE = CACHED_CYCLES  # with fewer, most runs would capture their graphs again
-    return family
+def make_engine(options: Options) -> Engine:
+    """Make the engine of these options. Raises ValueError if its models do not load."""
+    target, draft = options.target or options.family, list(options.draft) or None
+    engine = Engine(target, draft, dtype=options.dtype, device=options.device)
+    engine.models.resources.max_idle = CACHED_CYCLES  # with fewer, most runs would capture their graphs again
+    return engine
 
 
 def report(options: Options) -> int:
     """Measure, print, and write a file if one is named. Raises ValueError if the models do not load."""
-    family = load_models(options)
-    rows = list(measure(family, options, PROMPTS if family.chat is None else QUESTIONS))
+    engine = make_engine(options)
+    rows = list(measure(engine, options, PROMPTS if engine.models.chat is None else QUESTIONS))
     print(table(rows))
-    return write({"rows": rows, "models": family.describe()}, options)
+    return write({"rows": rows, "models": engine.models.describe()}, options)
 
 
 def commit() -> str | None:

@@ -48,8 +48,9 @@ def app(
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
     from ..figures import machine
-    from ..ui import classroom, session
+    from ..ui import classroom
     from ..ui.build import build
+    from ..ui.session import session
     from ..ui.theme import launch_settings
 
     if device == "cuda" and not machine.gpu_memory():
@@ -58,14 +59,15 @@ def app(
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:
-        page.launch(server_name=host, server_port=port, prevent_thread_lock=teach, **launch_settings(room, host))
+        page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_settings(room, host))
     except OSError as error:
         raise ValueError(f"the page cannot be served there: {error}") from error
+    session.prepare()
     if room:
         join = classroom.address(room.host, page.server_port)
         print(f"* Phones join at {join}")
         print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
-        page.block_thread()
+    page.block_thread()
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:

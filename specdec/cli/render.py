@@ -47,22 +47,26 @@ def tell(sentence: str) -> None:
 
 
 def print_run(
-    prompt: str, events: Iterable[Event], target: str = "", precision: str = "", is_chat: bool = False, note: str = ""
-) -> list[Event]:
+    prompt: str,
+    events: Iterable[Event],
+    events_so_far: list[Event],
+    target: str = "",
+    precision: str = "",
+    is_chat: bool = False,
+    note: str = "",
+) -> None:
     """Print a run as it goes on, then its figures. If `is_chat`, the answer begins after a blank line.
 
-    `note` says which drafter and K were chosen by default.
+    Every event is added to `events_so_far` as it comes. `note` says which drafter and K were chosen by default.
     """
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sys.stdout.write(prompt + "\n\n" * is_chat)
-    events_so_far: list[Event] = []
     for event in events:
         events_so_far.append(event)
         if getattr(event, "lane", "") == "speculative":
             sys.stdout.write(render(event, events_so_far, colour))
         sys.stdout.flush()
     print("\n\n" + report(events_so_far, target, precision, note=note))
-    return events_so_far
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:

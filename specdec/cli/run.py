@@ -6,23 +6,21 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast, TYPE_CHECKING
+from typing import Annotated, Any, cast
 
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, METHODS, ROUNDED, RULES
-from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
+from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
+from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from .commands import check_family, Device, Drafts, KEY, Plain, Precision
+from ..types import Choice, Step
+from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import print_run, render, report, strip_control_characters
-
-if TYPE_CHECKING:
-    from ..lanes.default import Choice
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -84,45 +82,56 @@ def run(
     if target is None and draft:
         raise ValueError("--draft belongs to a --target")
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
-    check_request(request.prompt, request.drafter, request.k, request.rule)
-    check_family(request.family)
-    # GONE lists former drafters of the embedded family; another target can have a drafter of the same name.
-    ours = target is None and request.family in (EMBEDDED, *ROUNDED)
-    if ours and (removed := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
-        raise ValueError(removed)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if save is not None:
-        save.open("a").close()  # an unwritable file should fail now, not after the run
+        check_writable(save)
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watch_server(request, server, plain)
-        return save_trace(save, header, events)
-    from ..families import zoo  # imported late, so that wrong arguments fail at once
-    from ..lanes.default import choose
-    from ..lanes.race import race
-    from ..lanes.transformers import usual_drafter
-    from ..traces import file as trace
+        save_trace(save, header, events)
+        return failed(events)
+    from ..engine import Engine  # imported late, so that wrong arguments fail at once
+    from ..traces.file import live_header
 
-    torch_dtype = zoo.dtype_of(dtype)
-    if target is not None:
-        models = zoo.load_pair(target, *draft, dtype=torch_dtype, device=device)
-    else:
-        models = zoo.load(request.family, torch_dtype, device)
-    if request.peer and request.drafter == DEFAULT_DRAFTER:
-        request = replace(request, drafter=usual_drafter(models))
-    choice = choose(models, request.drafter, request.k, request.params.temperature)
-    note = "" if (request.drafter, request.k) == choice[:2] else default_line(choice)
-    request = replace(request, drafter=choice.drafter, k=choice.k)
-    header = trace.live_header(request.prompt, models.describe(), peer=request.peer)
-    race_events = race(models, **request.arguments)  # raises ValueError if the settings do not fit the models
-    is_chat = models.chat is not None
-    events = print_run(request.prompt, race_events, target or request.family, models.precision, is_chat, note)
-    return save_trace(save, header, events)
+    engine = Engine(target or request.family, list(draft) or None, dtype=dtype, device=device)
+    settings_left_open = request.drafter, request.k, request.params.temperature
+    show_steps(engine.prepare(*settings_left_open))
+    choice = engine.choose(*settings_left_open, peer=request.peer)
+    note = "" if (request.drafter, request.k) == (choice.drafter, choice.k) else default_line(choice)
+    request, models = replace(request, drafter=choice.drafter, k=choice.k), engine.models
+    race = engine.race_request(request)  # raises ValueError if the settings do not fit the models
+    header = live_header(request.prompt, models.describe(), peer=request.peer)
+    events = list[Event]()
+    try:
+        title = target or request.family
+        print_run(request.prompt, race, events, title, models.precision, models.chat is not None, note)
+    finally:
+        race.close()
+        save_trace(save, header, events)  # after Ctrl-C, what ran until then
+    return failed(events)
+
+
+def show_steps(steps: Iterable[Step]) -> None:
+    """Print what the run waits for in one changing line on stderr, if that is a terminal."""
+    for step in steps:
+        if sys.stderr.isatty():
+            share = f" {step.done:,.0f} of {step.total:,.0f}" if step.total > 1 else ""
+            print(f"\r\033[K{step.name}{share}, {step.seconds:.0f} s", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError for a file that cannot be written: now, not after the run."""
+    is_new = not path.exists()
+    path.open("a").close()
+    if is_new:
+        path.unlink()
 
 
 def default_line(choice: Choice) -> str:
@@ -160,10 +169,14 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     return header, events
 
 
-def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> int:
-    """Write the run to `path`, if there is one. Return the exit status: 1 if an error ended a lane, otherwise 0."""
-    from ..traces import file as trace
+def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> None:
+    """Write the run to `path`, if there is one and anything ran."""
+    from ..traces.file import Trace
 
-    if path is not None:
-        trace.Trace(replace(header, source="recorded"), tuple(events)).save(path)
+    if path is not None and events:
+        Trace(replace(header, source="recorded"), tuple(events)).save(path)
+
+
+def failed(events: Sequence[Event]) -> int:
+    """Return the exit status: 1 if an error ended a lane, otherwise 0."""
     return int(any(isinstance(event, Failed) and event.fatal for event in events))

@@ -6,7 +6,6 @@ The app runs this module as a child process, so that the app does not import tor
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from ..methods import EMBEDDED
@@ -25,7 +24,10 @@ def files(family: str) -> dict[str, bytes]:
         }
     place = hub.find(family)
     tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
-    header = {"chat": asdict(template) if template else None, "ends": sorted(published.end_tokens(place))}
+    header = {
+        "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
+        "ends": sorted(published.end_tokens(place)),
+    }
     return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 

@@ -7,7 +7,8 @@ tokens come only from the template, never from a prompt.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -28,6 +29,8 @@ class Chat:
     before: str
     after: str
     trims: bool
+    template: str = field(default="", compare=False)
+    controls: Mapping[str, str] = field(default_factory=dict, compare=False)  # tokens that the template can use
 
     def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
         """Encode the template with this prompt. Text in the prompt that looks like a control token stays plain text."""
@@ -39,6 +42,22 @@ class Chat:
         if sum(token in controls for token in together) == sum(token in controls for token in before + after):
             return together
         return [*before, *ids_of(prompt, tokenizer), *after]
+
+    def conversation(self, messages: Sequence[Mapping[str, str]], tokenizer: Tokenizer) -> list[int]:
+        """Encode messages, each with `role` and `content`. Control tokens come from the template alone.
+
+        Raises ValueError if the template does not contain each message once and in order.
+        """
+        marks = [f"{MESSAGE}-{i}-" for i in range(len(messages))]
+        marked = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
+        rest, tokens = render(self.template, self.controls, marked), list[int]()
+        for message, mark in zip(messages, marks, strict=True):
+            before, found, rest = rest.partition(mark)
+            if not found or mark in rest:
+                raise ValueError(f"the chat template does not show the message {message['content'][:40]!r} once")
+            content = message["content"].strip() if self.trims else message["content"]
+            tokens += [*with_controls(before, tokenizer), *ids_of(content, tokenizer)]
+        return [*tokens, *with_controls(rest, tokenizer)]
 
     def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
         """Return how many tokens of the template come before and after a prompt."""
@@ -55,21 +74,28 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def load_chat(place: Path) -> Chat | None:
-    """Return the chat template of a checkpoint, with thinking switched off if possible; None if there is no template.
+    """Return the chat template of a checkpoint (see `make_chat`); None if there is no template."""
+    template, controls = template_of(place)
+    return make_chat(template, controls) if template else None
+
+
+def make_chat(template: str, controls: Mapping[str, str]) -> Chat:
+    """Render a template around a placeholder, with thinking switched off if possible.
 
     Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
     """
-    template, controls = template_of(place)
-    if not template:
-        return None
+
+    def asked(content: str) -> str:
+        return render(template, controls, [{"role": "user", "content": content}])
+
     try:
-        before, prompt, after = render(template, controls, MESSAGE).partition(MESSAGE)
-        spaced = render(template, controls, f" {MESSAGE} ")
+        before, prompt, after = asked(MESSAGE).partition(MESSAGE)
+        spaced = asked(f" {MESSAGE} ")
     except Exception as error:  # a template may raise any error
         raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
     if not prompt or MESSAGE in after:
         raise ValueError("the chat template does not contain the prompt exactly once")
-    return Chat(before, after, spaced != f"{before} {MESSAGE} {after}")
+    return Chat(before, after, spaced != f"{before} {MESSAGE} {after}", template, controls)
 
 
 def template_of(place: Path) -> tuple[str, dict[str, str]]:
@@ -92,11 +118,11 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
     return template, controls
 
 
-def render(template: str, controls: dict[str, str], message: str) -> str:
+def render(template: str, controls: Mapping[str, str], messages: Sequence[Mapping[str, str]]) -> str:
     from transformers.utils.chat_template_utils import render_jinja_template
 
     (text,), _ = render_jinja_template(
-        [[{"role": "user", "content": message}]],
+        [list(messages)],
         chat_template=template,
         add_generation_prompt=True,
         enable_thinking=False,

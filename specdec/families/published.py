@@ -31,7 +31,7 @@ from ..models.checkpoint import (
 )
 from ..models.config import Config, is_ours
 from ..models.grouped import CODE_TYPES, GGUF
-from ..models.hugging_face import config_of, HuggingFaceModel
+from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import READS, ReducedDraft
@@ -120,6 +120,17 @@ def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | 
     return MedusaHeads(renamed | outputs, target, stored=stored)
 
 
+def checked_model(model: Any) -> Any:
+    """Return a model of transformers that can run here. Raises ValueError for any other object."""
+    if not hasattr(model, "config") or not hasattr(model, "get_output_embeddings"):
+        raise ValueError(
+            f"a {type(model).__name__} cannot be a model here; give a name on the Hub, a folder, a GGUF file, or a "
+            "causal language model of transformers"
+        )
+    checked(model.config)
+    return model
+
+
 def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
     """Load a draft model, and cut its vocabulary to the target's."""
     config = read_config(folder)
@@ -133,7 +144,7 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
         draft = Transformer(parsed, weights, target.dtype, target.device, stored)
     else:
         dtype = target.dtype if target.stored in CODE_TYPES else target.stored
-        draft = HuggingFaceModel(config_of(config), dict(weights), dtype, target.device)
+        draft = HuggingFaceModel(build(config_of(config), dict(weights), dtype, target.device))
     draft.source = folder
     cut_vocabulary(draft, target.vocabulary)
     return draft

@@ -1,12 +1,11 @@
 """Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
 
-All runs share a loaded family, and do not change its models.
+An `Engine` owns a loaded family. Runs do not change its models.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,30 +19,28 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
+from ..loop import Resources
 from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import prefix_errors, read_config, read_weights, section, weight_files
 from ..models.config import is_ours
-from ..models.device import multiplies_bfloat16
+from ..models.device import multiplies_bfloat16, torch_threads
 from ..models.grouped import CODE_TYPES, GGUF, INT7
+from ..models.hugging_face import HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..text import ids_of, Pieces
-from ..types import Costs
+from ..types import Costs, PromptError
 from . import chat, hub, presets, published
 
 EMBEDDED = ASSETS / "family"
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
-# Cores that are left to other programs, because a thread that shares its core delays a whole matrix product.
-spared_cores = 0
-_loaded: dict[tuple[str, torch.dtype | None, str], Family] = {}
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Family:
         control = tokenizer.token_to_id("<|endoftext|>")
         self.prefix: tuple[int, ...] = () if control is None else (control,)  # the first tokens of every text
         self.end_tokens = frozenset(self.prefix)
-        self.threads = torch.get_num_threads()
+        self.resources = Resources()
         self.costs: dict[str, Costs] = {}  # drafter -> the costs that `probe` measured
         self.trained: dict[str, Mapping[str, Any]] = {}  # drafter -> the acceptance that its training measured
         self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
@@ -92,7 +89,6 @@ class Family:
 
         Raises ValueError for an unknown drafter.
         """
-        self.use_threads()
         wrapped = self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -117,15 +113,26 @@ class Family:
         inner = inner_drafter(name)
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
-    def use_threads(self) -> None:
-        """Set torch's number of threads for the whole process, because another family may have changed it."""
-        if torch.get_num_threads() != self.threads:
-            torch.set_num_threads(self.threads)
+    @property
+    def threads(self) -> int:
+        """The number of torch's threads while a lane computes."""
+        return self.resources.threads or torch.get_num_threads()
 
-    def encode(self, text: str) -> list[int]:
-        if self.chat is not None:
-            return self.chat.tokens(text, self.tokenizer)
-        return [*self.prefix, *ids_of(text, self.tokenizer)]
+    def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
+        """Encode a text or the messages of a chat; token ids stay as they are. Raises PromptError for anything else."""
+        if isinstance(prompt, str):
+            text_ids = ids_of(prompt, self.tokenizer) if self.chat is None else self.chat.tokens(prompt, self.tokenizer)
+            return text_ids if self.chat else [*self.prefix, *text_ids]
+        if all(isinstance(token, int) and 0 <= token < self.target.vocabulary for token in prompt):
+            return [int(token) for token in prompt]  # type: ignore[arg-type]
+        if all(isinstance(message, Mapping) and {"role", "content"} <= message.keys() for message in prompt):
+            if self.chat is None:
+                raise PromptError("This target has no chat template: give a text or token ids instead of messages.")
+            return self.chat.conversation(prompt, self.tokenizer)  # type: ignore[arg-type]
+        raise PromptError(
+            "A prompt is a text, a list of messages with role and content, or a list of token ids below "
+            f"{self.target.vocabulary}."
+        )
 
     @property
     def precision(self) -> str:
@@ -162,28 +169,21 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Return a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
+    """Load a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
-    The first call loads the family. Only one pair stays loaded. Without `dtype`, `ROUNDED` or `fastest_dtype` decides.
-    `device` is "cpu", "cuda" or "auto" (`resolve_device`). Raises ValueError for a dtype of `CODE_TYPES` on a GPU, or
-    if transformers runs the model.
+    Without `dtype`, `ROUNDED` or `fastest_dtype` decides. `device` is "cpu", "cuda" or "auto" (`resolve_device`).
+    Raises ValueError for a dtype of `CODE_TYPES` on a GPU, or if transformers runs the model.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
     rounded_name = f"{name}:{precision_name(dtype)}"
     name = rounded_name if rounded_name in ROUNDED else name
-    with _lock:
-        if (name, dtype, device) not in _loaded:
-            if pair := presets.parse_pair(name):
-                for other in [key for key in _loaded if presets.parse_pair(key[0])]:
-                    del _loaded[other]
-                family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
-                family.name = name
-            else:
-                folder = folder_of(name)
-                family = load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
-            _loaded[name, dtype, device] = family
-        return _loaded[name, dtype, device]
+    if pair := presets.parse_pair(name):
+        family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
+        family.name = name
+        return family
+    folder = folder_of(name)
+    return load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
 
 
 def folder_of(name: str) -> Path:
@@ -231,7 +231,7 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
             if (path := folder / subfolder).is_dir():
                 part = published.load_head(path, read_weights(path), target, stored_draft)
                 family.drafters |= {method.name: LoadedMethod(method, part) for method in methods_for(part, target)}
-    return autotune(family)
+    return family
 
 
 def draft_folders(folder: Path) -> dict[str, Path]:
@@ -274,7 +274,33 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
         free = machine.free_memory()
         if free is None or quantised.BYTES_PER_WEIGHT * model.parameters < free:
             family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
-    return autotune(family)
+    return family
+
+
+def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Family:
+    """Make a family of causal language models of transformers, which stay as they are, and a fast tokenizer.
+
+    Raises ValueError for a model or tokenizer that cannot be used, or a draft with a smaller vocabulary.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not isinstance(backend, Tokenizer):
+        raise ValueError("name the tokenizer of a model in memory: Engine(model, tokenizer=tokenizer), a fast one")
+    target, *others = (HuggingFaceModel(published.checked_model(each)) for each in (model, *drafts))
+    backend = Tokenizer.from_str(backend.to_str())  # a copy, since a family sets it up for its prompts
+    backend.no_truncation()
+    backend.no_padding()
+    published.cut_vocabulary(target, published.shared_vocabulary(target, backend))
+    for draft in others:
+        published.cut_vocabulary(draft, target.vocabulary)
+    names = [DRAFT_MODEL, *(f"{DRAFT_MODEL}:{i}" for i in range(2, 1 + len(others)))]
+    family = Family(type(model).__name__, target, backend, dict(zip(names, others, strict=False)))
+    ends = getattr(model.generation_config, "eos_token_id", None)
+    family.end_tokens = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
+    family.prefix = published.prefix(backend)
+    if template := getattr(tokenizer, "chat_template", None):
+        controls = {name: str(value) for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
+        family.chat = chat.make_chat(template, controls)
+    return family
 
 
 def load_target(
@@ -317,13 +343,6 @@ def stored_bytes(place: Path) -> int:
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
 
 
-def autotune(family: Family) -> Family:
-    """On a CPU, set the family's number of threads to the fastest on this machine."""
-    if family.target.device == "cpu":
-        family.threads = tune_threads(family)
-    return family
-
-
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32. On a CPU, small models get float32.
 
@@ -337,10 +356,11 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
-def tune_threads(family: Family, passes: int = 4) -> int:
-    """Time short passes with several numbers of threads, and set the fastest. Many threads slow down small matrices.
+def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
+    """Time short passes with several numbers of threads; return the fastest. Many threads slow down small matrices.
 
-    A number in OMP_NUM_THREADS is an upper limit.
+    A number in OMP_NUM_THREADS is an upper limit. `spared_cores` are left to other programs, because a thread that
+    shares its core delays a whole matrix product.
     """
     most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
     most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
@@ -348,12 +368,10 @@ def tune_threads(family: Family, passes: int = 4) -> int:
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     cache = family.target.new_cache(64)
     for count, times in seconds.items() if len(counts) > 1 else ():
-        torch.set_num_threads(count)
-        for length in (1, 2, 5) * passes:
-            start = time.perf_counter()
-            family.target.forward([0] * length, cache, rows=length)
-            times.append(time.perf_counter() - start)
-            cache.keep(0)
-    best = min(seconds, key=lambda count: median(seconds[count] or [0.0]))
-    torch.set_num_threads(best)
-    return best
+        with torch_threads(count):
+            for length in (1, 2, 5) * passes:
+                start = time.perf_counter()
+                family.target.forward([0] * length, cache, rows=length)
+                times.append(time.perf_counter() - start)
+                cache.keep(0)
+    return min(seconds, key=lambda count: median(seconds[count] or [0.0]))

@@ -1,4 +1,4 @@
-"""Run a lane on a GPU: an executor for `engine.py` whose cycles run on the device (`cycle.py`).
+"""Run a lane on a GPU: an executor for `loop.py` whose cycles run on the device (`cycle.py`).
 
 Tasks that the device cannot run (`reason_against`) use the host's executor. That executor uses random numbers
 in another order, so the same seed samples another text.
@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from .. import describe, engine
+from .. import describe, loop
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..engine import CycleResult, HostExecutor, Task
 from ..events import Event, Position
+from ..loop import CycleResult, HostExecutor, Resources, Task
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import residual, Sampler
@@ -29,29 +29,26 @@ from .cycle import Cycle
 from .drafting import depth_of, Draft, SOURCES
 from .graphs import aligned, bucket_for
 
-MAX_IDLE = 4  # unused `Cycle`s that are stored for later runs with the same `key_of`
-_idle: dict[tuple[object, ...], Cycle] = {}
-
 
 def generate(task: Task) -> Generator[Event, None, None]:
     """Run `task` in a `Cycle` if its target is on a GPU and a `Cycle` can run it, else by the host's executor.
 
-    Raises PromptError as `engine.generate` does.
+    Raises PromptError as `loop.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
-        return engine.generate(task)
+        return loop.generate(task)
     reason = reason_against(task)
-    return engine.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
+    return loop.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
 def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
     """Run `task` as `generate` does, but raise ValueError if no `Cycle` can run it.
 
-    `cycle` must have been made for a task with the same `key_of`. It is not stored in `_idle`.
+    `cycle` must have been made for a task with the same `key_of`. It is not stored.
     """
     if reason := reason_against(task):
         raise ValueError(reason)
-    return engine.generate(task, executor=CudaExecutor(task, cycle))
+    return loop.generate(task, executor=CudaExecutor(task, cycle))
 
 
 def target_of(task: Task) -> object:
@@ -97,14 +94,15 @@ class EagerExecutor(HostExecutor):
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        with releasing_memory(), super().allocated(limit):
+        with releasing_memory(self.task.resources), super().allocated(limit):
             yield
 
 
 class CudaExecutor:
-    """Runs cycles in captured graphs, if capture succeeds. Reuses an earlier run's `Cycle` with the same `key_of`."""
+    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `Cycle` with the same `key_of`."""
 
     eager: str | None = None
+    server = ""
 
     def __init__(self, task: Task, cycle: Cycle | None = None) -> None:
         self.task, self.callers_cycle = task, cycle
@@ -116,16 +114,16 @@ class CudaExecutor:
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
         """Prepare a `Cycle` for the run. If the run succeeds, store the `Cycle`, unless the caller made it."""
-        key, self.limit = key_of(self.task), limit
-        with releasing_memory():
-            self.device_cycle = cycle = self.callers_cycle or _idle.pop(key, None) or new_cycle(self.task)
+        key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
+        with releasing_memory(self.task.resources):
+            self.device_cycle = cycle = self.callers_cycle or idle.pop(key, None) or new_cycle(self.task)
             cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
             yield
         self.eager = cycle.graphs.reason or None
         if not self.callers_cycle:
-            _idle[key] = cycle
-            while len(_idle) > MAX_IDLE:
-                del _idle[next(iter(_idle))]
+            idle[key] = cycle
+            while len(idle) > self.task.resources.max_idle:
+                del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         cycle, k = self.device_cycle, 0 if self.stopped else min(self.device_cycle.k, k)
@@ -190,22 +188,22 @@ def new_cycle(task: Task) -> Cycle:
     make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
-    release_memory()
+    release_memory(task.resources)
     return make()
 
 
 @contextlib.contextmanager
-def releasing_memory() -> Iterator[None]:
+def releasing_memory(resources: Resources) -> Iterator[None]:
     """If memory runs out inside the `with`, drop the idle `Cycle`s, so that the next run has room."""
     try:
         yield
     except torch.OutOfMemoryError:
-        release_memory()
+        release_memory(resources)
         raise
 
 
-def release_memory() -> None:
-    _idle.clear()
+def release_memory(resources: Resources) -> None:
+    resources.idle.clear()
     gc.collect()  # also frees tensors that an error's traceback refers to
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -6,12 +6,13 @@ is read from the drafter's config.json, if training wrote it there. Costs are me
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, inner_drafter, QUANTISED
-from .probe import DEPTHS, probe
+from ..types import Choice
+from .probe import DEPTHS, probe, Report
 
 # Assumed acceptance rates, for drafters whose config.json states none. Only drafters in this table are candidates.
 # Drafters that copy from the text are missing, because their speed-up depends too much on the text.
@@ -23,14 +24,6 @@ ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further dra
 NEARLY_BEST = 0.95
 
 
-class Choice(NamedTuple):
-    """A drafter, its depth, and their expected speed-up, which is 0 if no costs were measured."""
-
-    drafter: str
-    k: int
-    speedup: float = 0.0
-
-
 def candidates(family: Family, drafter: str, k: int) -> list[str]:
     """List the drafters to compare by costs; none if drafter and depth are given."""
     if k and drafter != DEFAULT_DRAFTER:
@@ -38,26 +31,30 @@ def candidates(family: Family, drafter: str, k: int) -> list[str]:
     return [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
 
 
-def has_to_measure(family: Family, drafter: str, k: int) -> bool:
-    """Return whether `choose` has to measure costs for its first candidate, which takes seconds."""
-    first = [family.wrapped(drafter)] if inner_drafter(drafter) else candidates(family, drafter, k)[:1]
-    return any(name not in family.costs for name in first)
-
-
-def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0) -> Choice:
+def choose(
+    family: Family,
+    drafter: str = DEFAULT_DRAFTER,
+    k: int = 0,
+    temperature: float = 0.0,
+    measure: bool = True,
+    report: Report = lambda done, total: None,
+) -> Choice:
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
-    If no depth is expected to save time, the depth is 1. The drafter that `adaptive` wraps is always measured.
+    If no depth is expected to save time, the depth is 1. Unless `measure`, nothing is measured: drafters whose costs
+    are unknown are left out, and if all are, the first has the usual depth. `adaptive` always measures its drafter.
     """
     names = candidates(family, drafter, k)
     if inner_drafter(drafter):
-        probe(family, family.wrapped(drafter))
-    if not names:
+        probe(family, family.wrapped(drafter), report)
+    known = names if measure else [name for name in names if name in family.costs]
+    if not known:
         usual = USUAL_ADAPTIVE_K if inner_drafter(drafter) else USUAL_K
-        return Choice(family.default_drafter if drafter == DEFAULT_DRAFTER else drafter, k or usual)
-    best = Choice(names[0], 1)
-    for name in names:
-        costs = probe(family, name).at(temperature)
+        first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
+        return Choice(first, k or usual)
+    best = Choice(known[0], 1)
+    for name in known:
+        costs = probe(family, name, report).at(temperature)
         choices = [
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
             for depth in ([k] if k else DEPTHS)
@@ -67,7 +64,7 @@ def choose(family: Family, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperatu
         best = max(best, shallow, key=lambda choice: choice.speedup)
         if best.speedup >= ENOUGH_SPEEDUP:
             break
-    return best if k or best.speedup > 1.0 else best._replace(k=1)
+    return best if k or best.speedup > 1.0 else replace(best, k=1)
 
 
 def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:

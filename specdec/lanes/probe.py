@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import linear_regression, median, mode
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import Task
 from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..gpu.lane import generate
+from ..loop import Task
 from ..types import Costs, SamplingParams, Tree
 
+Report = Callable[[int, int], None]  # of the parts that are done, and of all
 DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly with the depth
 TOKENS = 25  # new tokens of each run
 GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
@@ -32,23 +33,25 @@ class Cycle(NamedTuple):
     verify: float
 
 
-def probe(family: Family, name: str) -> Costs:
+def probe(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
     """Return the costs of drafting with `name`, in units of a plain decoding step; only the first call measures."""
     if name not in family.costs:
-        family.costs[name] = measure(family, name)
+        family.costs[name] = measure(family, name, report)
     return family.costs[name]
 
 
-def measure(family: Family, name: str) -> Costs:
+def measure(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
     """Measure the costs of drafting with `name` in short runs of each depth, each followed by a plain run.
 
     Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
-    Raises ValueError if `name` drafts nothing.
+    `report` is told how many depths are measured, and of how many. Raises ValueError if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow
+        report(0, len(DEPTHS))
         events_of(family, warm_up, max(DEPTHS))
     comparisons, drafts, passes = list[Comparison](), dict[int, list[float]](), dict[int, list[float]]()
     for k in DEPTHS:
+        report(k - 1, len(DEPTHS))
         run, plain = events_of(family, name, k), events_of(family, "none", 0)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
@@ -78,7 +81,7 @@ def measure(family: Family, name: str) -> Costs:
 def events_of(family: Family, name: str, k: int, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(TEXT)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
-    return list(generate(Task(target, prompt, params, drafter, k, details=False)))
+    return list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
 
 
 def cycles_of(events: Sequence[Event]) -> list[Cycle]:

@@ -11,22 +11,20 @@ import contextlib
 import importlib.metadata
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from .. import engine
+from .. import loop
 from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.prompt_lookup import PromptLookupDrafter
-from ..engine import CycleResult, Task
-from ..events import Event, Finished, Position, Started
+from ..events import Event, Position
 from ..families.zoo import Family
+from ..loop import CycleResult, Task
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import library_config, quiet
@@ -44,7 +42,6 @@ REDUCED = (
     "choose prompt_lookup, or leave out the peer."
 )
 FolderModel = Transformer | HuggingFaceModel
-_library_models: WeakKeyDictionary[Transformer, Any] = WeakKeyDictionary()  # our model -> theirs, freed together
 
 
 def usual_drafter(family: Family) -> str:
@@ -66,15 +63,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if unwrapped(task.target).stored in CODE_TYPES:
         raise ValueError(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
-    return as_server_events(engine.generate(task, executor=AssistedExecutor(task, draft)))
-
-
-def as_server_events(events: Iterator[Event]) -> Generator[Event, None, None]:
-    version = f"transformers {importlib.metadata.version('transformers')}"
-    for event in events:
-        if isinstance(event, Started):
-            event = replace(event, server=version, rule="")
-        yield replace(event, counted="totals") if isinstance(event, Finished) else event
+    return loop.generate(task, executor=AssistedExecutor(task, draft))
 
 
 def unwrapped(model: object) -> FolderModel:
@@ -82,20 +71,20 @@ def unwrapped(model: object) -> FolderModel:
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
         raise ValueError(REDUCED)
-    if not isinstance(model, FolderModel) or model.source is None:
+    if not isinstance(model, HuggingFaceModel) and (not isinstance(model, Transformer) or model.source is None):
         raise ValueError("transformers can run only models that were loaded from files.")
     return model
 
 
-def library_model(model: FolderModel) -> Any:
-    """Return transformers' model of the same checkpoint. The first run loads it."""
+def library_model(model: FolderModel, peers: dict[Any, Any]) -> Any:
+    """Return transformers' model of the same checkpoint. The first run loads it into `peers`."""
     if isinstance(model, HuggingFaceModel):
         return model.model
-    if model not in _library_models:
+    if model not in peers:
         assert model.source is not None
         dtype = model.dtype if model.stored in CODE_TYPES else model.stored  # transformers cannot store codes
-        _library_models[model] = load_model(model.source, dtype, model.device)
-    return _library_models[model]
+        peers[model] = load_model(model.source, dtype, model.device)
+    return peers[model]
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
@@ -111,6 +100,7 @@ class AssistedExecutor:
     """
 
     eager: str | None = None
+    server = f"transformers {importlib.metadata.version('transformers')}"
 
     def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft
@@ -177,10 +167,10 @@ def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: A
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
     with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(params.seed)
-        model = library_model(unwrapped(task.target))
+        model = library_model(unwrapped(task.target), task.resources.peers)
         options: dict[str, Any] = {}
         if draft is not None:
-            options["assistant_model"] = assistant = library_model(draft)
+            options["assistant_model"] = assistant = library_model(draft, task.resources.peers)
             assistant.generation_config = GenerationConfig(
                 num_assistant_tokens=task.k,
                 num_assistant_tokens_schedule="constant",

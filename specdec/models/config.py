@@ -130,14 +130,15 @@ def quiet() -> Iterator[None]:
     """Silence the progress bars and warnings of transformers. Errors still arrive as exceptions."""
     from transformers.utils import logging
 
-    level = logging.get_verbosity()
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        logging.enable_progress_bar()
+        if bars:
+            logging.enable_progress_bar()
 
 
 def rotary(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -19,6 +21,20 @@ def configure_cuda(device: str) -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
     # Partial sums in bfloat16 round differently for one row and for five, so greedy texts would differ more often.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch compute with `count` threads inside the `with`, and then with as many as before. 0 changes nothing."""
+    before = torch.get_num_threads()
+    if count in (0, before):
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def multiplies_bfloat16(device: str) -> bool:

@@ -45,11 +45,12 @@ class FullCache:
 class HuggingFaceModel:
     """A causal language model of transformers. It verifies only chains, and drafters cannot read its hidden states."""
 
-    def __init__(self, config: Any, weights: Weights, dtype: torch.dtype, device: str = "cpu") -> None:
-        """Take a `config` from `config_of`, and `weights` under the Hub's names."""
-        configure_cuda(device)
-        self.model, self.dtype, self.device = build(config, weights, dtype, device), dtype, device
-        self.stored = dtype
+    def __init__(self, model: Any) -> None:
+        """Take a causal language model of transformers. Raises ValueError if its cache cannot be rolled back."""
+        config = model.config
+        self.model, self.dtype, self.device = model, model.dtype, str(model.device)
+        configure_cuda(self.device)
+        self.stored = self.dtype
         self.kind: str = config.model_type
         self.source: Path | None = None
         self.vocabulary: int = len(self.model.get_output_embeddings().weight)
@@ -65,7 +66,8 @@ class HuggingFaceModel:
     def load(cls, folder: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> HuggingFaceModel:
         """Load a folder in the Hub's layout (config.json, safetensors). Raises ValueError if it cannot be loaded."""
         folder = Path(folder)
-        model = cls(config_of(read_config(folder)), read_weights(folder), dtype or torch.float32, device)
+        config = config_of(read_config(folder))
+        model = cls(build(config, read_weights(folder), dtype or torch.float32, device))
         model.source = folder
         return model
 
@@ -111,10 +113,15 @@ class HuggingFaceModel:
 
 def config_of(data: Mapping[str, Any]) -> Any:
     """Return a model's config from transformers. Raises ValueError, before weights are read, if it cannot run here."""
+    return checked(library_config(data))
+
+
+def checked(config: Any) -> Any:
+    """Return a config of transformers. Raises ValueError if models of its type cannot run here."""
     from transformers import DynamicCache, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    kind, config = data.get("model_type"), library_config(data)
+    kind = config.model_type
     reads_text = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not config.sub_configs
     if not reads_text or getattr(config, "max_position_embeddings", None) is None:
         raise ValueError(

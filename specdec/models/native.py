@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,7 @@ REGISTER = 16  # float32 numbers in the largest register
 OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 
 log = logging.getLogger(__name__)
+_compiling = threading.Lock()
 missing = ""  # why the library could not be compiled; visitors see this, so it must not name folders
 
 
@@ -59,7 +61,8 @@ def library() -> C.CDLL | None:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None
     try:
-        compiled = load_library()
+        with _compiling:
+            compiled = load_library()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("models run in torch, not in C++: %s", error)
         missing = getattr(error, "strerror", None) or "g++ failed"

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..drafters.base import NoDrafter
-from ..engine import generate, Task
 from ..events import Committed
+from ..loop import generate, Task
 from ..sampling import overlap, probabilities, Sampler
 from ..types import SamplingParams
 from .enumeration import JointDistribution, paths

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..engine import Task
+from ..loop import Task
 from ..models.base import Cache, LanguageModel
 from ..rules import TypicalAcceptance
 from ..sampling import probabilities, Sampler

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..drafters.draft_model import DraftModelDrafter
-from ..engine import Task
-from ..families import zoo
+from ..families.zoo import Family
+from ..loop import Task
 from ..models.base import common_prefix, LanguageModel
 from ..sampling import argmax, Sampler
 from ..types import SamplingParams, TranslatableText
@@ -116,13 +116,11 @@ def toy() -> ModelPair:
     return ModelPair("toy", target, draft, (0, 1), params, piece, TOY_GREEDY)
 
 
-@functools.lru_cache(2)
-def embedded(text: str) -> ModelPair:
-    """Make the embedded family's pair, to continue `text`. Raises ValueError for a text that is too short or too long.
+def embedded(family: Family, text: str) -> ModelPair:
+    """Make the pair of the embedded family, to continue `text`. Raises ValueError for a text that is too short or long.
 
     With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     """
-    family = zoo.load()
     assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..engine import Task
+from ..loop import Task
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams, Verdict
 from .black_box import limit_after_first, OTHER, Row

@@ -1,4 +1,4 @@
-"""Define toy models, toy drafters, and the cases on which the shipped loop, `engine.generate`, is enumerated."""
+"""Define toy models, toy drafters, and the cases on which the shipped loop, `loop.generate`, is enumerated."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ..drafters.base import Drafter, siblings
 from ..drafters.draft_model import DraftModelDrafter
-from ..engine import generate, Task
 from ..events import Committed, Failed
+from ..loop import generate, Task
 from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams

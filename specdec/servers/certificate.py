@@ -16,10 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import torch
-
-from ..families import zoo
-from ..methods import EMBEDDED
+from ..engine import Engine
 from ..models.base import LanguageModel
 from ..proof.black_box import (
     counts_in,
@@ -67,7 +64,7 @@ class Weights:
     @classmethod
     def load(cls, target: str) -> Weights:
         """Load a folder, a name on the Hub, or the embedded family in float32. Raises ValueError if that fails."""
-        family = zoo.load(EMBEDDED, torch.float32) if target == EMBEDDED else zoo.load_pair(target, dtype=torch.float32)
+        family = Engine(target, dtype="float32", device="cpu").models
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 
 

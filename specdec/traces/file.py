@@ -12,15 +12,18 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict
+from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..types import TranslatableText
 from .cycle import cycles
 from .drawn import draw
 from .shape import ShapeCheck
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_BYTES = 16_000_000
 MAX_LINE = 1_000_000  # characters; a parsed line can take 24 times as much memory
@@ -75,6 +78,48 @@ class Trace:
             raise ValueError("these events contain no run: pass all events that race() or generate() yields")
         return cls(replace(live_header(prompt, models or {}), lanes=lanes), events)
 
+    @property
+    def text(self) -> str:
+        """The text that the first lane wrote after the prompt."""
+        return self._texts()[self.header.lanes[0]]
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures of `summary`: α, τ, the costs c and v, the measured and the accounted speed-up …"""
+        return summary([Comparison.from_events(self.events)])
+
+    @property
+    def speedup(self) -> float | None:
+        """The measured speed-up: seconds a token of plain decoding / of the speculative lane; None if unknown."""
+        return Comparison.from_events(self.events).measured_speedup
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a row for each token that was drafted or that the target added, in the order of the events.
+
+        Columns: lane, cycle, token (its id), piece, status (of a draft: accepted, rejected, discarded; of the target's
+        own token: resampled, bonus), p, q, u (the draw that decided) and at (seconds on the lane's clock).
+        Needs pandas.
+        """
+        from pandas import DataFrame
+
+        rows = list[tuple[Any, ...]]()
+        at = {(event.lane, event.cycle): event.at for event in self.events if isinstance(event, Committed)}
+        for event in self.events:
+            place = getattr(event, "lane", ""), getattr(event, "cycle", 0)
+            if isinstance(event, Verified):
+                rows += [(*place, x.token, x.piece, x.status, x.p, x.q, x.u, at.get(place)) for x in event.positions]
+            elif isinstance(event, Committed) and len(event.tokens) > event.accepted:
+                own = event.tokens[event.accepted], event.pieces[event.accepted], event.kind
+                rows.append((*place, *own, None, None, None, event.at))
+        return DataFrame(rows, columns=["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"])
+
+    def _texts(self) -> dict[str, str]:
+        texts = dict.fromkeys(self.header.lanes, "")
+        for event in self.events:
+            if isinstance(event, Committed) and event.lane in texts:
+                texts[event.lane] += event.text
+        return texts
+
     def summary(self) -> dict[str, Any]:
         """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
 
@@ -83,10 +128,7 @@ class Trace:
         """
         lane = self.header.lanes[0]
         started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)
-        texts = dict.fromkeys(self.header.lanes, "")
-        for event in self.events:
-            if isinstance(event, Committed) and event.lane in texts:
-                texts[event.lane] += event.text
+        texts = self._texts()
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
         comparison = Comparison.from_events(self.events)
@@ -172,6 +214,11 @@ def recording(folder: Path, kind: str, drafter: str) -> Path:
 
 def line(event: Event) -> str:
     return dump(to_dict(event))
+
+
+def escaped(text: str) -> str:
+    """Escape each "<" in JSON, so that a browser cannot take a token for markup."""
+    return text.replace("<", "\\u003c")
 
 
 def dump(data: dict[str, Any]) -> str:

@@ -9,13 +9,14 @@ from typing import Any
 import gradio as gr
 
 from ..exposure import limits
-from . import menu, session
+from . import menu, recorded
 from .components import engine
 from .components.drawn import drawn, handler
 from .components.section import notice, tell
 from .gateway import gradio_private
 from .gateway.visitors import has_queue_priority
 from .request import from_link, tab_of_link
+from .session import session
 from .tabs import labels, race, TABS
 from .tabs.guide import tour
 from .text import bind_language, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
@@ -48,7 +49,7 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
                 words=strings("class"),
                 elem_id="class",
                 quiz=strings("guide")["quiz"],
-                server_functions=[session.sampled_run],
+                server_functions=[recorded.sampled_run],
             )
         link_notice = notice("link-notice")  # above all tabs, because a link can open any tab
         with gr.Tabs(elem_classes="sd-tabs", overflow_behavior="wrap") as tabs:
@@ -77,7 +78,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
     """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. A notice above the tabs names wrong values."""
 
     def follow(request: gr.Request) -> list[Any]:
-        session.warm()
+        session.prepare()
         query = request.query_params
         opened, no_tab = tab_of_link(query, TABS)
         settings, trouble = from_link(query, fields["family"].value)

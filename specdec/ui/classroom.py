@@ -31,8 +31,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..traces.file import escaped
 from .components.drawn import as_json
-from .components.player import pack, player_words
+from .components.player import player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import link_modules
@@ -320,7 +321,7 @@ def write_phone_page(language: str) -> str:
             "language": TAGS[language],
             "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
             "style": "".join(map(asset, STYLES)),
-            "data": pack(as_json(data)),
+            "data": escaped(as_json(data)),
             "modules": link_modules(),
         }
     return filled("class/phone.html", parts)

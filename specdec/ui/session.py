@@ -1,8 +1,8 @@
-"""Give the page access to the engine and to recorded runs.
+"""Give the page access to the engine.
 
-The engine has its own process (`lanes/worker.py`), so the page does not need torch. Only one run at a time uses the
-machine, because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead
-of Gradio's, because ours shows them their place, and they can leave it.
+The engine has its own process (`process.py`), so the page does not need torch. Only one run at a time uses the machine,
+because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead of
+Gradio's, because ours shows them their place, and they can leave it.
 
 Gradio can cancel a generator only between two yields. Therefore every generator here yields at least every half second,
 if necessary without text.
@@ -11,271 +11,229 @@ if necessary without text.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from ..events import Event, Failed
 from ..exposure import limits
 from ..families import hub, presets
-from ..lanes.heartbeat import within
-from ..lanes.worker import Prepared, Worker, WorkerDied
-from ..methods import DEFAULT_DRAFTER, EMBEDDED, METHODS
+from ..methods import DEFAULT_DRAFTER, EMBEDDED
+from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
-from ..traces.file import line, live_header, recording
-from ..types import TranslatableText
+from ..types import Choice, Step
 from . import menu
 from .gateway.turns import Ticket, Turns
-from .gateway.visitors import has_queue_priority, rate_limit, visitor_address
+from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
 from .request import CertificateRequest
-from .text import ASSETS, kind_of, of_drafters, sentences, strings, translated
+from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
 
 LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download
-TRACES = ASSETS / "traces"
-CERTIFICATES = ASSETS / "certificates.json"
-FIRST = ("coding", "tips", "story")  # the first recorded runs: a greedy one for the first screen, then two sampled ones
-WARM_AFTER_S = 1.0  # how long `warm` waits, so that the browser gets the first screen first
+PREPARE_AFTER_S = 1.0  # how long `prepare` waits, so that the browser gets the first screen first
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
+STEPS_S = {"compile": 11.0, "load": 6.0, "measure": 10.0}  # what the steps of preparing take on two quiet cores
 
 log = logging.getLogger(__name__)
-device = "auto"  # the device of live runs; the engine's process resolves it
-_worker = Worker()
-_machine = Turns(EXPECTED_S)
-_loaded: set[str] = set()  # families that the worker has loaded for runs
-_chosen: dict[str, Prepared] = {}  # family -> the drafter and K that were chosen by default
-_downloading = threading.Lock()  # one download at a time
-_progress: hub.Fetched | None = None  # progress of the download, for all visitors who wait for it
 
 
-@dataclass(frozen=True, slots=True)
-class News:
-    """One update for the page: lines of a run, a certificate, or a sentence for the notice beside the button.
+class Session:
+    """The page's one engine process, the queue before it, and what the engine said of itself.
 
-    The last update has the kind `done`, `cut` (at the deadline) or `error`. `share` is the finished part of a download.
+    `run` and `certify` yield strings, which are lines of a run or states of a certificate ("" is a heartbeat), and
+    `Step`s, whose `text` is for the notice beside the button. The last step is `done`, `cut` (at the deadline) or
+    `error`.
     """
 
-    kind: Literal["lines", "notice", "fetching", "waiting", "done", "cut", "error"]
-    text: str
-    share: float = 1.0
+    def __init__(self) -> None:
+        self.device = "auto"  # of live runs; the engine's process resolves it
+        self.process = EngineProcess()
+        self.machine = Turns(EXPECTED_S)
+        self.rate_limit = RateLimit()
+        self.choices: dict[str, Choice] = {}  # family -> the drafter and K that the engine chose by default
+        self.step: Step | None = None  # of preparing or of a download, for everybody who waits for it
+        self._downloading = threading.Lock()  # one download at a time
+        self._preparing = False
 
-
-R = TypeVar("R")
-HEARTBEAT = News("lines", "")
-
-
-def guarded(work: Callable[[R], Iterator[News]]) -> Callable[[R], Iterator[News]]:
-    """Wrap `work` so that it refuses visitors who ask too often, and turns each error raised into one sentence."""
-
-    @functools.wraps(work)
-    def steps(request: R) -> Iterator[News]:
-        address = visitor_address()
-        if address and (seconds := rate_limit.wait_s(address)):
-            yield News("error", notice("often", seconds=math.ceil(seconds)))
-            return
+    def run(self, request: RunRequest) -> Iterator[str | Step]:
+        """Run all lanes live. Closing the iterator stops the run within one cycle."""
+        remark, seconds, deadline = "", limits().seconds, math.inf
         try:
-            yield from work(request)
-        except ValueError as error:  # the engine refused the run; the message is one sentence
-            yield News("error", translated(error.args[0] if error.args else str(error)))
-        except TimeoutError as error:
-            yield News("cut", notice("deadline", seconds=round(error.args[0])))
-        except WorkerDied:
-            _loaded.clear()
-            log.exception("the engine's process is gone")
-            yield News("error", notice("died"))
-        except Exception:
-            log.exception("a run broke off")
-            yield News("error", notice("broken"))
+            self.check_rate()
+            try:
+                yield from self.fetch(request.family)  # before the turn, so that others need not wait for the download
+            except ValueError as error:
+                if request.family != presets.SMOLLM2:
+                    raise
+                remark = sentences(translated(error.args[0]), notice("instead"))
+                request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
+            with self.place_in_line("run") as ticket:
+                yield from self.wait(ticket, remark, notice("or_here"))
+                translator = partial(translate, language())
+                call = self.process.call("run", request, self.device, kind_of(request.prompt), translator)
+                with contextlib.closing(call):
+                    for item in call:
+                        if isinstance(item, str):
+                            deadline = min(deadline, time.monotonic() + seconds)
+                            yield item
+                        elif isinstance(item, Choice):
+                            if request.drafter == DEFAULT_DRAFTER or not request.k:
+                                self.choices[request.family] = item
+                                remark = sentences(remark, self.chosen_line(request.family))
+                            yield Step("running", text=sentences(remark, notice("peer" if request.peer else "running")))
+                        else:
+                            step = item or self.step  # while the call waits: the step of preparing that it waits for
+                            is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
+                            yield worded(step, remark) if step and is_waiting else ""
+                        if time.monotonic() > deadline:
+                            raise TimeoutError
+            yield Step("done", text=sentences(remark, notice("done")))
+        except Exception as error:
+            yield explained(error, seconds)
 
-    return steps
+    def certify(self, request: CertificateRequest) -> Iterator[str | Step]:
+        """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
+        seconds, deadline = limits().seconds, math.inf
+        try:
+            self.check_rate()
+            with self.place_in_line("certificate") as ticket:
+                yield from self.wait(ticket)
+                yield Step("running", text=notice("certifying"))
+                arguments = request.pair, request.text, request.mistake, request.draws, request.seed
+                with contextlib.closing(self.process.call("certify", *arguments)) as call:
+                    for state in call:
+                        if isinstance(state, dict):
+                            deadline = min(deadline, time.monotonic() + seconds)
+                        yield json.dumps(state, ensure_ascii=False) if isinstance(state, dict) else ""
+                        if time.monotonic() > deadline:
+                            raise TimeoutError
+            yield Step("done", text=notice("certified"))
+        except Exception as error:
+            yield explained(error, seconds)
 
+    def check_rate(self) -> None:
+        """Raise ValueError if this visitor asks too often."""
+        address = visitor_address()
+        if address and (seconds := self.rate_limit.wait_s(address)):
+            raise ValueError(notice("often", seconds=math.ceil(seconds)))
 
-@guarded
-def run(request: RunRequest) -> Iterator[News]:
-    """Run all lanes live. Closing the iterator stops the run within one cycle."""
-    remark = ""  # why another family runs, and what was chosen by default
-    try:
-        yield from fetch(request.family)  # before the turn, so that others need not wait for the download
-    except ValueError as error:
-        if request.family != presets.SMOLLM2:
-            raise
-        remark = sentences(translated(error.args[0]), notice("instead"))
-        request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
-    with place_in_line("run") as ticket:
-        yield from wait(ticket, remark, notice("or_here"))
-        ready = yield from prepare(request, remark)
-        if request.drafter == DEFAULT_DRAFTER or not request.k:
-            _chosen[request.family] = ready
-            remark = sentences(remark, chosen_line(request.family))
-            request = replace(request, drafter=ready.drafter, k=ready.k)
-        yield News("notice", sentences(remark, notice("peer" if request.peer else "running")))
-        yield from lines(request, ready, _worker.call("race", request.family, device, **request.arguments))
-        yield News("done", sentences(remark, notice("done")))
+    @contextlib.contextmanager
+    def place_in_line(self, kind: str) -> Iterator[Ticket]:
+        """Hold a place in the queue for this machine. Raises ValueError if the queue is full."""
+        ticket = self.machine.join(kind, visitor_address(), has_queue_priority())
+        if ticket is None:
+            raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
+        try:
+            yield ticket
+        finally:
+            self.machine.leave(ticket)
 
+    def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Step]:
+        """Wait for the ticket's turn, and yield notices with the expected wait."""
+        while (place := self.machine.before(ticket)) != (0, 0.0):
+            count, seconds = place
+            waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+            yield Step("waiting", text=sentences(remark, waiting, instead))
+            time.sleep(LOOK_EVERY_S)
 
-@guarded
-def certify(request: CertificateRequest) -> Iterator[News]:
-    """Sample a certificate live. An update of kind `lines` is "" or the whole certificate so far, as JSON."""
-    with place_in_line("certificate") as ticket:
-        yield from wait(ticket)
-        yield News("notice", notice("certifying" if request.pair != EMBEDDED or EMBEDDED in _loaded else "loading"))
-        arguments = request.pair, request.text, request.mistake, request.draws, request.seed
-        for state in within(limits().seconds, _worker.call("certify", *arguments)):
-            yield News("lines", json.dumps(state, ensure_ascii=False)) if state else HEARTBEAT
-        yield News("done", notice("certified"))
+    def fetch(self, family: str) -> Iterator[Step]:
+        """Download the missing files of a pair. Raises ValueError if that fails."""
+        pair = presets.parse_pair(family)
+        if pair is None or all(map(hub.is_here, pair.models)):
+            return
+        yield Step("running", text=notice("looking"))
+        while not self._downloading.acquire(timeout=LOOK_EVERY_S):
+            yield worded(self.step)
+        try:
+            if missing := [model for model in pair.models if not hub.is_here(model)]:
+                yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
+                with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                    for state in states:
+                        self.step = Step("fetch", state.done, state.total, text=state.name)
+                        yield worded(self.step)
+        finally:
+            self.step = None
+            self._downloading.release()
 
+    def chosen_line(self, family: Any) -> str:
+        """Say what was chosen by default for the family, or how the default is chosen."""
+        words, choice = strings("page")["settings"]["chosen"], self.choices.get(str(family))
+        if choice is None:
+            return words["line"]
+        template = words["not_measured" if not choice.speedup else "pays" if choice.speedup > 1.0 else "never_pays"]
+        return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
 
-@contextlib.contextmanager
-def place_in_line(kind: str) -> Iterator[Ticket]:
-    """Hold a place in the queue for this machine. Raises ValueError if the queue is full."""
-    ticket = _machine.join(kind, visitor_address(), has_queue_priority())
-    if ticket is None:
-        raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
-    try:
-        yield ticket
-    finally:
-        _machine.leave(ticket)
+    def prepare(self) -> None:
+        """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
+        if not self._preparing:
+            self._preparing = True
+            timer = threading.Timer(PREPARE_AFTER_S, self._prepare)
+            timer.daemon = True
+            timer.start()
 
+    def _prepare(self) -> None:
+        """Prepare the pair that the page begins with, and the embedded family, which runs if that pair cannot."""
+        self.process.start()  # imports torch and compiles, while the pair is fetched
+        for family in dict.fromkeys((menu.first_family(), EMBEDDED)):
+            try:
+                for _ in self.fetch(family):
+                    pass
+                while not self._prepared(family):
+                    while self.machine.locked():
+                        time.sleep(LOOK_EVERY_S)
+            except (ValueError, RuntimeError) as error:
+                log.warning("%s is not prepared: %s", family, error)
 
-def wait(ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[News]:
-    """Wait for the ticket's turn, and yield notices with the expected wait."""
-    while (place := _machine.before(ticket)) != (0, 0.0):
-        count, seconds = place
-        waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-        yield News("waiting", sentences(remark, waiting, instead))
-        time.sleep(LOOK_EVERY_S)
-
-
-def fetch(family: str) -> Iterator[News]:
-    """Download the missing files of a pair. Raises ValueError if that fails."""
-    global _progress
-    pair = presets.parse_pair(family)
-    if pair is None or family in _loaded:
-        return
-    yield News("notice", notice("looking"))
-    while not _downloading.acquire(timeout=LOOK_EVERY_S):
-        yield progress(_progress)
-    try:
-        if missing := [model for model in pair.models if not hub.is_here(model)]:
-            yield News("fetching", notice("fetching_soon", name=missing[0]))
-            with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                for _progress in states:
-                    yield progress(_progress)
-    finally:
-        _downloading.release()
-
-
-def progress(state: hub.Fetched | None) -> News:
-    """Say how much of a download is finished."""
-    if state is None or not state.total:
-        return News("fetching", notice("fetching_soon", name=state.name) if state else notice("looking"))
-    unit, digits, size = ("GB", 1, 1e9) if state.total >= 1e9 else ("MB", 0, 1e6)
-    done, total = f"{state.done / size:.{digits}f}", f"{state.total / size:.{digits}f} {unit}"
-    return News("fetching", notice("fetching", name=state.name, done=done, total=total), state.done / state.total)
-
-
-def prepare(request: RunRequest, remark: str = "") -> Generator[News, None, Prepared]:
-    """Let the worker load the request's pair, and choose drafter and K if the request leaves them open."""
-    yield News("notice", sentences(remark, notice("running" if request.family in _loaded else "loading")))
-    choices = request.drafter, request.k, request.params.temperature
-    ready = None
-    try:
-        with contextlib.closing(_worker.call("prepare", request.family, device, *choices)) as items:
-            for item in items:
-                if isinstance(item, Prepared):
-                    ready = item
-                else:
-                    yield News("notice", sentences(remark, notice(item))) if item else HEARTBEAT
-    except ValueError as error:
-        # The engine's own sentences, and errors of a pair that somebody named, already say what is wrong.
-        if isinstance(error.args[0], TranslatableText) or presets.parse_pair(request.family):
-            raise
-        log.exception("the models cannot be loaded")
-        raise ValueError(notice("no_engine")) from error
-    assert ready is not None
-    _loaded.add(request.family)
-    return ready
-
-
-def chosen_line(family: Any) -> str:
-    """Say what was chosen by default for the family, or how the default is chosen."""
-    words, ready = strings("page")["settings"]["chosen"], _chosen.get(str(family))
-    if ready is None:
-        return words["line"]
-    template = words["not_measured" if not ready.speedup else "pays" if ready.speedup > 1.0 else "never_pays"]
-    return template.format(drafter=of_drafters("name").get(ready.drafter, ready.drafter), k=ready.k)
-
-
-def lines(request: RunRequest, ready: Prepared, events: Generator[Event | None, None, None]) -> Iterator[News]:
-    """Yield a run as the lines of a trace. Raises TimeoutError at the deadline."""
-    header = ""
-    for event in within(limits().seconds, events):
-        if event is not None and not header:  # not earlier: the engine can still refuse the prompt
-            kind = kind_of(request.prompt)
-            header = live_header(request.prompt, ready.models, kind, request.peer, ready.machine).line()
-            yield News("lines", header)
-        if isinstance(event, Failed):
-            event = replace(event, reason=translated(event.reason))
-        yield News("lines", line(event)) if event else HEARTBEAT
+    def _prepared(self, family: str) -> bool:
+        """Prepare a family. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+        try:
+            with contextlib.closing(self.process.call("prepare", family, self.device)) as call:
+                for item in call:
+                    if isinstance(item, Choice):
+                        self.choices[family] = item
+                    elif isinstance(item, Step):
+                        self.step = item
+                        if item.name == "measure" and self.machine.locked():
+                            return False
+            return True
+        finally:
+            self.step = None
 
 
-def recorded_certificates(pair: Any) -> dict[str, Any]:
-    """Return a pair's recorded certificates, with mistakes as keys; {} if there are none."""
-    return menu.read_json(CERTIFICATES).get(str(pair), {})
+def worded(step: Step | None, remark: str = "") -> Step:
+    """Return a step of preparing with a sentence that says what is done, how long it takes, and how far it is."""
+    if step is None:
+        text = notice("looking")
+        step = Step("running")
+    elif step.name == "fetch":
+        unit, digits, size = ("GB", 1, 1e9) if step.total >= 1e9 else ("MB", 0, 1e6)
+        done, total = f"{step.done / size:.{digits}f}", f"{step.total / size:.{digits}f} {unit}"
+        asking = notice("fetching_soon", name=step.text)
+        text = notice("fetching", name=step.text, done=done, total=total) if step.total else asking
+    else:
+        left = STEPS_S.get(step.name, 0.0) - step.seconds
+        more = notice("more", seconds=math.ceil(left)) if left > 0 else ""
+        so_far = notice("so_far", seconds=math.floor(step.seconds))
+        text = sentences(notice(step.name), so_far + more + notice("stop"))
+    return replace(step, text=sentences(remark, text))
 
 
-def recorded(name: str, drafter: str = "") -> str:
-    """Return the text of a recorded run, by default of the main drafter; "" if there is none."""
-    if name not in recorded_names() or (drafter and drafter not in METHODS):
-        return ""
-    path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-def recorded_names() -> list[str]:
-    """List the names of the main recorded runs. The first screen's run comes first."""
-    names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
-    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-
-
-def first_recorded() -> str:
-    """Return the run for the first screen, or "" if no run is recorded."""
-    return recorded(next(iter(recorded_names()), ""))
-
-
-def sampled_name() -> str:
-    return next(filter(recorded, FIRST[1:]), "")
-
-
-def sampled_run(_: Any = None) -> str:
-    """Return a sampled recorded run, for lessons about random acceptance, which a greedy run does not show."""
-    return recorded(sampled_name())
-
-
-@functools.cache
-def warm() -> None:
-    """Start the worker and download the host's pair, a moment after the first visit.
-
-    Models are loaded only in a run, because costs are measured right after loading, on an idle machine.
-    """
-    timer = threading.Timer(WARM_AFTER_S, _start_and_fetch)
-    timer.daemon = True
-    timer.start()
-
-
-def _start_and_fetch() -> None:
-    _worker.start()
-    try:
-        for _ in fetch(presets.host_pair()):
-            pass
-    except ValueError as error:
-        log.warning("the pair of this host: %s", error)
+def explained(error: Exception, seconds: float) -> Step:
+    """Turn the error that ended a run into the last step, with one sentence."""
+    if isinstance(error, ValueError):  # the engine refused the run; the message is one sentence
+        return Step("error", text=translated(error.args[0] if error.args else str(error)))
+    if isinstance(error, TimeoutError):
+        return Step("cut", text=notice("deadline", seconds=round(seconds)))
+    log.error("a run broke off", exc_info=error)
+    return Step("error", text=notice("died" if isinstance(error, ProcessDied) else "broken"))
 
 
 def notice(name: str, /, **values: Any) -> str:
     return strings("page")["notice"][name].format(**values)
+
+
+session = Session()

@@ -15,7 +15,7 @@ import gradio as gr
 
 from ..settings import SETTINGS
 from ..traces.file import MAX_BYTES
-from . import browser, session
+from . import browser, recorded
 from .build import page
 from .components.drawn import as_json
 from .tabs import TABS
@@ -133,7 +133,7 @@ class Sheet:
         functions = {function.__name__: function for function in block.server_fns}
         answers = {}
         if "sampled_run" in functions:
-            answers["sampled_run"] = f"traces/{session.sampled_name()}"
+            answers["sampled_run"] = f"traces/{recorded.sampled_name()}"
         if "recorded_certificates" in functions:
             answers["recorded_certificates"] = "certificates/*"
         if "file" in functions:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..methods import EMBEDDED
 from ..traces.file import recording
-from . import menu, session
+from . import menu, recorded
 from .browser import listed
 from .components.drawn import as_json
 from .gateway import first
@@ -105,10 +105,10 @@ def shared_files() -> dict[str, str]:
     files |= {name: text for name, text in sources().items() if name.startswith("engine/")}
     for pair in PAIRS:
         name = f"certificates/{pair}"
-        files[f"{name}.js"] = data_script(name, as_json(session.recorded_certificates(pair)))
-    for kind in session.recorded_names():
+        files[f"{name}.js"] = data_script(name, as_json(recorded.recorded_certificates(pair)))
+    for kind in recorded.recorded_names():
         for drafter, name in runs_of(kind).items():
-            log = session.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
+            log = recorded.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
             files[f"{name}.js"] = data_script(name, quoted(log))
     return files
 
@@ -120,7 +120,7 @@ def quoted(text: str) -> str:
 
 def recorded_runs() -> dict[str, dict[str, str]]:
     """Return, for each kind of example prompt, the files of its recorded runs by drafter."""
-    kinds = [kind for kind in prompts() if kind in session.recorded_names()]
+    kinds = [kind for kind in prompts() if kind in recorded.recorded_names()]
     return {kind: runs_of(kind) for kind in sorted(kinds, key=lambda kind: kind not in menu.questions())}
 
 
@@ -128,12 +128,12 @@ def runs_of(kind: str) -> dict[str, str]:
     """Return the files of a kind's recorded runs, without `.js`, by drafter. The kind's usual drafter comes first."""
     runs = {menu.drafter_of(kind): f"traces/{kind}"}
     for drafter in of_drafters("name"):
-        path = recording(session.TRACES, kind, drafter)
+        path = recording(recorded.TRACES, kind, drafter)
         if drafter not in runs and path.exists():
-            runs[drafter] = f"traces/{path.relative_to(session.TRACES).with_suffix('').as_posix()}"
+            runs[drafter] = f"traces/{path.relative_to(recorded.TRACES).with_suffix('').as_posix()}"
     return runs
 
 
 def begin() -> str:
     """Return the file of the run on the first screen, without `.js`."""
-    return f"traces/{session.recorded_names()[0]}"
+    return f"traces/{recorded.recorded_names()[0]}"

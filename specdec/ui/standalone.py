@@ -1,7 +1,7 @@
 """Write a run as one HTML file that plays anywhere, also in slides, and makes no network requests.
 
-The file contains the page's player and cycle view, their modules, and the run as data. `pack` escapes data and words,
-so that even a token `</script>` cannot become markup.
+The file contains the page's player and cycle view, their modules, and the run as data. `escaped` is applied to data and
+words, so that even a token `</script>` cannot become markup.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import html
 import re
 from functools import cache
 
-from ..traces.file import Trace
+from ..traces.file import escaped, Trace
 from .components.drawn import as_json
-from .components.player import pack, player_words
+from .components.player import player_words
 from .gateway.gradio_private import font
 from .scripts import inline_modules
 from .text import language, PAGE, strings, TAGS
@@ -43,7 +43,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
         "tagline": html.escape(words["tagline"]),
         "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
-        "data": pack(as_json(data)),
+        "data": escaped(as_json(data)),
         "modules": inline_modules("race/", "step/", "shared/arrival"),
     }
     return filled("traces/standalone.html", parts)

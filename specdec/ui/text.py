@@ -77,11 +77,16 @@ def of_drafters(field: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
+    """Translate a sentence of the engine into the visitor's language."""
+    return translate(language(), sentence)
+
+
+def translate(language: str, sentence: str) -> str:
     """Translate a sentence of the engine by its template in `engine.json`. Other text is returned unchanged."""
-    if not isinstance(sentence, TranslatableText) or language() == ENGLISH:
+    if not isinstance(sentence, TranslatableText) or language == ENGLISH:
         return sentence
-    template = _engine(language()).get(sentence.template, sentence.template)
-    return template.format(**{name: translated(value) for name, value in sentence.values.items()})
+    template = _engine(language).get(sentence.template, sentence.template)
+    return template.format(**{name: translate(language, value) for name, value in sentence.values.items()})
 
 
 def sentences(*parts: str) -> str:

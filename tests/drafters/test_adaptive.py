@@ -13,7 +13,7 @@ import pytest
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import ChainDrafter, Drafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import Case, run_loop
 from specdec.rules import RULES

@@ -11,7 +11,7 @@ from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.engine import check_proposal, generate, Task
+from specdec.loop import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
 from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel

@@ -37,7 +37,7 @@ from specdec.drafters.block import BlockDrafter, BlockHead
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.drafters.mtp import MTPDrafter, MTPHead
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution

@@ -14,7 +14,7 @@ from specdec.bench import suites as bench
 from specdec.bench.prompts import PROMPTS
 from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
-from specdec.engine import generate
+from specdec.loop import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family

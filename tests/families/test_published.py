@@ -29,7 +29,7 @@ from toyheads import (
 
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.families.published import load_drafter

@@ -9,7 +9,7 @@ import togguf
 import torch
 
 from specdec import load_pair, SamplingParams
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine

@@ -30,7 +30,7 @@ from specdec.drafters.eagle3 import Eagle3Drafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
@@ -137,7 +137,7 @@ def nothing_waits() -> Iterator[None]:
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
-    plain, device = ids(list(engine.generate(task, table))), ids(list(lane.generate(task_of(kind, params))))
+    plain, device = ids(list(loop.generate(task, table))), ids(list(lane.generate(task_of(kind, params))))
     assert plain == device
 
 

@@ -23,7 +23,7 @@ from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
@@ -77,7 +77,7 @@ def nearly(value: float) -> Any:
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
     """Token by token: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
-    plain = list(engine.generate(one := task(kind, k, **changes), table(one)))
+    plain = list(loop.generate(one := task(kind, k, **changes), table(one)))
     device = list(lane.on_device(task(kind, k, **changes)))
     assert len(device) == len(plain)
     for ours, theirs in zip(device, plain, strict=True):
@@ -93,7 +93,7 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: in
 def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
     context = lane_of(kind)[0].context
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
-    plain = list(engine.generate(one := task(kind, 5, **changes), table(one)))
+    plain = list(loop.generate(one := task(kind, 5, **changes), table(one)))
     device = list(lane.on_device(task(kind, 5, **changes)))
     assert ids(device) == ids(plain) and device[-1].reason == "context"  # type: ignore[union-attr]
 
@@ -136,7 +136,7 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
     """A draft that rested catches up: from then on it drafts what the plain loop's does."""
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
-    plain = list(engine.generate(one, table(one)))
+    plain = list(loop.generate(one, table(one)))
     device = list(lane.on_device(adapted(kind, **changes)))
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
@@ -164,7 +164,7 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
         {"params": replace(WARM, max_tokens=400)},
     ):
         one = task("like", details=False, **changes)
-        plain = list(engine.generate(one, table(one)))[-1]
+        plain = list(loop.generate(one, table(one)))[-1]
         device = list(lane.on_device(task("like", details=False, **changes)))[-1]
         assert isinstance(plain, Finished) and isinstance(device, Finished)
         assert (device.reason, device.tokens, device.text) == (plain.reason, plain.tokens, plain.text)
@@ -272,7 +272,7 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
     cycles = len([event for event in events if isinstance(event, Committed)])
     assert cycle.syncs == cycles
     if kind == "like" and make is task:
-        assert host_reads(lambda: list(engine.generate(make(kind, details=False)))) > 10 * cycles
+        assert host_reads(lambda: list(loop.generate(make(kind, details=False)))) > 10 * cycles
 
 
 @pytest.mark.parametrize("kind", ["like", "eagle3"])

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started
 from specdec.families import zoo
 from specdec.figures.stats import LaneStats

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from specdec.engine import NO_ROOM
+from specdec.loop import NO_ROOM
 from specdec.events import Committed, Event
 from specdec.families import zoo
 from specdec.lanes import race

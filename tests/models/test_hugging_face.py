@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import models, pre_tokenizers, Tokenizer
 from toyheads import LAYERS, medusa_weights, WIDTH
 
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Failed
 from specdec.models import native, transformer
 from specdec.models.config import Config

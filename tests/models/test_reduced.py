@@ -14,7 +14,7 @@ from torch import Tensor
 from toypairs import model_into
 
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.families import published, zoo
 from specdec.lanes.race import race
 from specdec.lanes.transformers import usual_drafter

@@ -14,7 +14,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import to_dict
 from specdec.families import hub
 from specdec.families.browser import files

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from specdec import types
-from specdec.engine import PromptError
+from specdec.loop import PromptError
 from specdec.families import smollm2
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.lanes.worker import Prepared

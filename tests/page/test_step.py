@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specdec import describe
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted, Started, to_dict, Verified
 from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES

@@ -20,7 +20,7 @@ import toyrun
 from safetensors.torch import save_file
 
 from specdec import events
-from specdec.engine import NO_ROOM
+from specdec.loop import NO_ROOM
 from specdec.exposure import OWN
 from specdec.lanes.worker import WorkerDied
 from specdec.methods import ADAPTIVE, CHAINS_ONLY, LOSSY, METHODS, RULES

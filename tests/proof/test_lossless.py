@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.proof.cycles import Cycle, distance
 from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted
 from specdec.proof.checks import Crowd
 from specdec.proof.mistakes import Mistake

@@ -14,7 +14,7 @@ from stub import recording, replay
 
 from specdec import cli
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Event, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load
 from specdec.figures.stats import LaneStats

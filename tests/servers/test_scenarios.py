@@ -11,7 +11,7 @@ from ours import of_pair, Ours, serving
 from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
-from specdec.engine import Task
+from specdec.loop import Task
 from specdec.models.base import LanguageModel
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import ByPrefix, run_loop, TokenList

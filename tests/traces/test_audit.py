@@ -16,7 +16,7 @@ from specdec import rules
 from specdec.cli.trace import examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Event, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.methods import EMBEDDED

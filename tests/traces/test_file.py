@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.proof.toys import TableModel
 from specdec.traces import file as trace
 from specdec.traces.file import Header, Trace, TraceError

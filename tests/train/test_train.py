@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.families import zoo
 from specdec.training.loop import fit, Progress

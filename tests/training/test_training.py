@@ -23,7 +23,7 @@ from toypairs import model_into
 from specdec import cli as terminal
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
-from specdec.engine import generate, Task
+from specdec.loop import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter

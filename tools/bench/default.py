@@ -10,30 +10,28 @@ import json
 from statistics import median
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from specdec.bench.measure import Case, measure_pairs
 from specdec.bench.suites import TEMPERATURES
-from specdec.families.zoo import load
-from specdec.lanes.default import choose
+from specdec.engine import Engine
 from specdec.paths import ASSETS
 
 from .options import Options
 
 
 def report(options: Options) -> dict[str, Any]:
-    family = load("smollm2", torch.bfloat16, "cpu")
+    engine = Engine("smollm2", dtype="bfloat16", device="cpu")
     questions = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
     entries = [
         (kind, name, text) for kind, lists in questions.items() for name, texts in lists.items() for text in texts
     ]
     rows = []
     for temperature in TEMPERATURES:
-        choice = choose(family, temperature=temperature)
+        choice = engine.choose(temperature=temperature)
         for kind, name, question in tqdm(entries, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k)
-            pairs = measure_pairs(family, (question,), [case], options.tokens, options.repeats)[case]
+            pairs = measure_pairs(engine, (question,), [case], options.tokens, options.repeats)[case]
             measured = [comparison for _, comparison in pairs]
             rows.append(
                 {
@@ -49,4 +47,4 @@ def report(options: Options) -> dict[str, Any]:
             )
         speedups = sorted(row["measured_speedup"] for row in rows if row["temperature"] == temperature)
         print(f"T = {temperature}: median {median(speedups):.2f}, worst {speedups[0]:.2f}")
-    return {"rows": rows, "models": family.describe()}
+    return {"rows": rows, "models": engine.models.describe()}

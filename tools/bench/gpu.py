@@ -28,12 +28,11 @@ from specdec import children
 from specdec.bench.measure import Case, measure_pairs, params_for, row, run
 from specdec.bench.prompts import PROMPTS, QUESTIONS
 from specdec.bench.suites import commit
-from specdec.families import smollm2, zoo
+from specdec.engine import Engine
+from specdec.families import smollm2
 from specdec.figures import machine
-from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
-from specdec.lanes.race import SPECULATIVE, tasks
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
@@ -136,19 +135,19 @@ def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
 
 def embedded(at: Scale) -> Iterator[Row]:
     """Measure the embedded pair in two precisions: its speed-up, and how many greedy texts are as in plain decoding."""
-    for dtype in (torch.float32, torch.bfloat16):
-        family = zoo.load("embedded", dtype, at.device)
+    for dtype in ("float32", "bfloat16"):
+        engine = Engine("embedded", dtype=dtype, device=at.device)
         prompts = [prompt for kind in PROMPTS.values() for prompt in kind[: at.prompts]]
-        identical = sum(is_greedy_text_identical(family, prompt, at.tokens) for prompt in prompts)
+        identical = sum(is_greedy_text_identical(engine, prompt, at.tokens) for prompt in prompts)
         cases = [Case("draft_model", "story", 0.8, 4)]
-        (figures,) = measure(family, PROMPTS["story"][: at.prompts], cases, at)
+        (figures,) = measure(engine, PROMPTS["story"][: at.prompts], cases, at)
         yield {**figures, "prompts": len(prompts), "identical": identical}
 
 
-def is_greedy_text_identical(family: zoo.Family, prompt: str, tokens: int) -> bool:
+def is_greedy_text_identical(engine: Engine, prompt: str, tokens: int) -> bool:
     """Return whether greedy speculative decoding writes the same text as plain decoding."""
-    lanes = tasks(family, prompt, "draft_model", 4, params_for(0.0, tokens, 0), details=False)
-    return run(lanes[SPECULATIVE]).ids == run(lanes["plain"]).ids
+    params = params_for(0.0, tokens, 0)
+    return run(engine, prompt, "draft_model", 4, params).ids == run(engine, prompt, "none", 0, params).ids
 
 
 def measure_smollm2(at: Scale) -> Iterator[Row]:
@@ -156,14 +155,14 @@ def measure_smollm2(at: Scale) -> Iterator[Row]:
     if not smollm2.find():
         yield {"skipped": "SmolLM2's file is not on this machine"}
         return
-    family = zoo.load("smollm2", torch.bfloat16, at.device)
+    engine = Engine("smollm2", dtype="bfloat16", device=at.device)
     prompts = [prompt for kind in QUESTIONS.values() for prompt in kind[: at.questions]]
     best = ("eagle3", "draft_model")  # measured first, because the time can run out
-    names = sorted(set(family.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
+    names = sorted(set(engine.models.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
     for name in names if at == FULL else names[:1]:
         cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
         for same_temperature in (cases, [Case(name, "qa", 0.8, 4)]):
-            yield from measure(family, prompts, same_temperature, replace(at, repeats=1))
+            yield from measure(engine, prompts, same_temperature, replace(at, repeats=1))
 
 
 def generate(at: Scale) -> Iterator[Row]:
@@ -198,13 +197,18 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 }
 
 
-def measure(family: zoo.Family, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
+def measure(engine: Engine, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    lane.MAX_IDLE = 24  # cycles that are stored for later runs; with fewer, most runs would capture graphs again
-    measured = measure_pairs(family, tuple(prompts), cases, at.tokens, at.repeats)
+    engine.models.resources.max_idle = 24  # with fewer stored cycles, most runs would capture graphs again
+    measured = measure_pairs(engine, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)
-        setting = {"dtype": family.precision, "drafter": case.drafter, "temperature": case.temperature, "k": case.k}
+        setting = {
+            "dtype": engine.models.precision,
+            "drafter": case.drafter,
+            "temperature": case.temperature,
+            "k": case.k,
+        }
         yield setting | {name: figures[name] for name in FIGURES}
 
 

@@ -20,13 +20,13 @@ LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draf
 def report(options: Options) -> dict[str, Any]:
     shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
     chosen = suites.Options(**shared)
-    family = suites.load_models(chosen)
-    rows = list(suites.measure(family, chosen, PROMPTS))
+    engine = suites.make_engine(chosen)
+    family, rows = engine.models, list(suites.measure(engine, chosen, PROMPTS))
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no int8 target
-        result["peers"] = peers.measure(family, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
+        result["peers"] = peers.measure(engine, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result
 

@@ -13,8 +13,8 @@ import torch
 from tqdm import tqdm
 
 from specdec.bench.measure import Case, run
+from specdec.engine import Engine
 from specdec.families.zoo import Family
-from specdec.lanes.race import SPECULATIVE, tasks
 from specdec.lanes.transformers import load_model, unwrapped
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
@@ -79,27 +79,26 @@ def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: s
     return (times[1] - times[0]) / max(1, steps[1] - steps[0])
 
 
-def write(family: Family, case: Case, prompt: str, tokens: int) -> list[int]:
+def write(engine: Engine, case: Case, prompt: str, tokens: int) -> list[int]:
     """Write `tokens` tokens with our engine, and return their ids."""
-    params = case.params(tokens, 0)
-    return run(tasks(family, prompt, case.drafter, case.k, params, details=False)[SPECULATIVE]).ids
+    return run(engine, prompt, case.drafter, case.k, case.params(tokens, 0)).ids
 
 
 def measure(
-    family: Family, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
+    engine: Engine, prompts: Mapping[str, Sequence[str]], best: dict[str, Case], tokens: int, repeats: int
 ) -> dict[str, Any]:
     """Return tokens per second, as medians over the domains.
 
     Our lanes take turns with those of transformers, so that slow moments of the machine slow all.
     """
-    peer, identical = Peer(family), 0
-    plain = partial(write, family, Case("none", "", 0.0, 0))
+    peer, identical = Peer(engine.models), 0
+    plain = partial(write, engine, Case("none", "", 0.0, 0))
     assisted: dict[str, Write] = {f"k={k or 'default'}": partial(peer.assisted, k) for k in ASSISTED_K}
     rates: dict[str, list[float]] = {}
     for domain, texts in tqdm(prompts.items(), desc="peers", unit="domain"):
         lanes: dict[str, Write] = {
             "plain_beside_them": plain,
-            "speculative_beside_them": partial(write, family, best[domain]),
+            "speculative_beside_them": partial(write, engine, best[domain]),
             "transformers_generate": peer.generate,
             **assisted,
         }

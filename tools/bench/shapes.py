@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.engine import Task
 from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
 from specdec.gpu.cycle import Cycle
+from specdec.loop import Task
 from specdec.models.checkpoint import Weights
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer

@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from ...methods import METHODS
+from ...traces.file import escaped
 from ..text import of_drafters, strings
 from .drawn import drawn
 
@@ -20,7 +21,13 @@ METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the scripts use
 def player(log: str = "", render: bool = True) -> gr.HTML:
     """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason."""
     return drawn(
-        "race/player", pack(log), player_words(), elem_id="player", ended="", render=render, events=["opened", "tried"]
+        "race/player",
+        escaped(log),
+        player_words(),
+        elem_id="player",
+        ended="",
+        render=render,
+        events=["opened", "tried"],
     )
 
 
@@ -34,8 +41,3 @@ def player_words() -> dict[str, Any]:
         "peer": words["peer"] | of_drafters("peer_lane"),
         "say": words["say"] | {"start": of_drafters("start")},
     }
-
-
-def pack(log: str) -> str:
-    """Escape each "<" in the JSON text `log`, so that a browser cannot take a token for markup."""
-    return log.replace("<", "\\u003c")

@@ -17,12 +17,11 @@ from ...events import Committed, Started
 from ...exposure import limits
 from ...settings import REQUIRED, SETTINGS
 from ...traces.audit import audit
-from ...traces.file import Trace, TraceError
+from ...traces.file import escaped, Trace, TraceError
 from .. import menu
 from ..standalone import standalone
 from ..text import bind_language, sentences, strings, translated
 from .drawn import drawn
-from .player import pack
 
 MAX_SHOWN = 3  # how many faults of an audit are listed
 
@@ -61,7 +60,7 @@ def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[
 def open_trace(text: Any) -> dict[str, Any]:
     """Return the run of a file as a log to play, with its audit. A run that fails the audit is still opened."""
     trace = mark_recorded(parse(text))
-    return {"log": pack(trace.dumps()), **audit_answer(trace)}
+    return {"log": escaped(trace.dumps()), **audit_answer(trace)}
 
 
 @answer_trace_errors

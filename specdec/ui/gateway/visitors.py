@@ -35,9 +35,6 @@ class RateLimit:
             return 0.0
 
 
-rate_limit = RateLimit()
-
-
 def visitor_address() -> str:
     """Return the address of the visitor whose request is being answered; "" outside of a request."""
     request = gradio_private.request()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from .. import session
+from .. import recorded
 from ..components.drawn import drawn
 from ..menu import read_json
 from ..text import ASSETS, strings
@@ -12,7 +12,7 @@ from . import labels
 
 
 def tour() -> gr.HTML:
-    words, functions = strings("guide")["tour"], [session.sampled_run]
+    words, functions = strings("guide")["tour"], [recorded.sampled_run]
     return drawn("guide/tour", words=words, elem_id="tour", server_functions=functions)
 
 

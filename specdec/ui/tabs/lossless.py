@@ -12,11 +12,12 @@ from typing import Any
 
 import gradio as gr
 
-from .. import session
+from ...traces.file import escaped
+from .. import recorded
 from ..components.drawn import drawn
-from ..components.player import pack
 from ..components.section import ended
 from ..request import check_certificate, DRAWS, InputError
+from ..session import session
 from ..text import prompts
 from .race import ENGINE, INSTANT, PRIVATE
 
@@ -25,7 +26,7 @@ def build(tab: gr.Tab) -> None:
     screen = drawn(
         "lossless/lossless",
         elem_id="certificate",
-        server_functions=[session.recorded_certificates],
+        server_functions=[recorded.recorded_certificates],
         text=prompts()["story"][0],
         draws=list(DRAWS),
         said="",
@@ -45,11 +46,11 @@ def start(event: gr.EventData) -> Iterator[Any]:
     except InputError as error:
         yield say(str(error), wrong=True)
         return
-    for news in running:
-        if news.kind == "lines":
-            yield gr.update(value=pack(news.text)) if news.text else gr.skip()
+    for item in running:
+        if isinstance(item, str):
+            yield gr.update(value=escaped(item)) if item else gr.skip()
         else:
-            yield say(news.text, wrong=news.kind == "error")
+            yield say(item.text, wrong=item.name == "error")
 
 
 def say(words: str, wrong: bool = False) -> Any:

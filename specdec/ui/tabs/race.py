@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,27 +13,29 @@ from markdown_it import MarkdownIt
 from ...families import presets
 from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS
-from .. import browser, menu, session
+from ...traces.file import escaped
+from .. import browser, menu, recorded
 from ..components.drawn import drawn, handler
 from ..components.engine import BROWSER, engine
-from ..components.player import pack, player
+from ..components.player import player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
 from ..request import check, check_family, from_link, InputError, SIGNATURE
+from ..session import session
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
-UPDATES_PER_SECOND = 8
 # Gradio sets no limit, because visitors wait in the queue of `session`, which shows them their place.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
+ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
     """Build the tab. Return the fields of the settings by name, the choice of the engine, and the player."""
     with gr.Column(elem_classes="sd-race"):
-        screen = player(log := session.first_recorded(), render=False)
+        screen = player(log := recorded.first_recorded(), render=False)
         with gr.Column(elem_classes="sd-console"):
             fields, engines, run_button, stop_button, line = bar(screen, settings_of(log))
         screen.render()
@@ -47,10 +48,8 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
     """Build the fields and the buttons. `shown` holds the settings of the run on screen."""
-    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), presets.host_pair()
+    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), menu.first_family()
     shown = without_choices(shown)
-    if target == EMBEDDED and shown_family in menu.families():
-        target = shown_family
     text = shown.get("prompt", prompts()["story"][0])
     if target != shown_family and menu.answers(target):  # a chat model needs a question
         text = prompts()["qa"][0]
@@ -234,23 +233,23 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
 
     Fill in an example instead if there is no such run, the field has its prompt, or another fitting target is chosen.
     """
-    examples, recorded, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
-    other_model = not ours and family != recorded and menu.answers(family) == menu.answers(recorded)
-    if not other_model and kind in session.recorded_names() and prompt != examples[0]:
+    examples, recorded_with, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
+    other_model = not ours and family != recorded_with and menu.answers(family) == menu.answers(recorded_with)
+    if not other_model and kind in recorded.recorded_names() and prompt != examples[0]:
         return played(kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
-    if menu.answers(family) != menu.answers(recorded):
-        settings |= {"family": recorded, "drafter": DEFAULT_DRAFTER}
+    if menu.answers(family) != menu.answers(recorded_with):
+        settings |= {"family": recorded_with, "drafter": DEFAULT_DRAFTER}
     return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
 def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
     """Play the recording of another drafter on a recorded prompt. Without a recording, nothing changes."""
     kind = kind_of(prompt)
-    is_recorded = kind in session.recorded_names() and prompt == prompts()[kind][0] and family == menu.family_of(kind)
-    if not is_recorded or (drafter != menu.drafter_of(kind) and not session.recorded(kind, drafter)):
+    is_recorded = kind in recorded.recorded_names() and prompt == prompts()[kind][0] and family == menu.family_of(kind)
+    if not is_recorded or (drafter != menu.drafter_of(kind) and not recorded.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(SETTINGS))
     return played(kind, drafter)
 
@@ -258,16 +257,20 @@ def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
 def played(kind: str, drafter: str) -> list[Any]:
     """Play the chosen drafter's recording. If there is none, play the usual drafter's recording, and say so."""
     words, names, usual = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
-    log = session.recorded(kind, drafter) if drafter != usual else ""
+    log = recorded.recorded(kind, drafter) if drafter != usual else ""
     remark = ""
     if not log:
-        log = session.recorded(kind)
+        log = recorded.recorded(kind)
         if drafter not in (usual, DEFAULT_DRAFTER):
             remark = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[usual])
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
-    return [pack(log), tell(remark), *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings)]
+    return [
+        escaped(log),
+        tell(remark),
+        *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings),
+    ]
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
@@ -324,35 +327,15 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
         return
     yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
-    if_stopped = {"waiting": words["left"], "notice": words["stopped"], "fetching": words["kept"]}
-    for news in batches(session.run(request)):
-        if news.kind == "lines":
-            log += pack(news.text)
-            yield log or gr.skip(), gr.skip(), gr.skip(), gr.skip()  # the run on screen stays until the new run begins
+    if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
+    for item in session.run(request):
+        if isinstance(item, str):
+            log += item
+            yield log if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
         else:
-            line = tell(news.text, news.kind == "error", if_stopped.get(news.kind, ""), news.share)
-            yield gr.skip(), line, gr.skip(), gr.skip()
-
-
-def batches(news: Iterator[session.News]) -> Iterator[session.News]:
-    """Join lines, so that there are few updates a second at any speed of the engine.
-
-    News without text is passed on, too, because Gradio notices only at an update that a visitor has left.
-    """
-    text, last = "", time.monotonic()
-    for item in news:
-        if item.kind == "lines":
-            text += item.text
-            if time.monotonic() - last < 1 / UPDATES_PER_SECOND:
-                continue
-        if item.kind == "lines" or text:
-            yield session.News("lines", text)
-            last = time.monotonic()
-        text = ""
-        if item.kind != "lines":
-            yield item
-    if text:
-        yield session.News("lines", text)
+            share = item.done / item.total if item.total else 1.0
+            stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
+            yield gr.skip(), tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
 
 
 def enable_run() -> tuple[Any, ...]:
@@ -382,14 +365,12 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
-    for news in batches(session.run(request)):
-        if news.kind == "error":
-            yield json.dumps({"error": news.text})
-        elif news.kind == "cut":
-            yield json.dumps({"notice": news.text})
-        elif news.kind == "lines":
-            yield news.text
-        elif news.kind in ("waiting", "fetching"):
+    for item in session.run(request):
+        if isinstance(item, str):
+            yield item
+        elif item.name in ENDS:
+            yield json.dumps({ENDS[item.name]: item.text})
+        elif item.name != "done":
             yield ""  # Gradio notices only at a yield that a client has left
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import gradio as gr
 
-from .. import session
+from .. import recorded
 from ..components.drawn import drawn
 
 
 def build(_: gr.Tab) -> None:
-    drawn("step/step", elem_id="stepper", server_functions=[session.sampled_run])
+    drawn("step/step", elem_id="stepper", server_functions=[recorded.sampled_run])

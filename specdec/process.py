@@ -1,0 +1,312 @@
+"""Run engines in their own process, so that the page does not slow them down, and needs no torch.
+
+In one process, the page and the engine would share the interpreter's lock, which made runs a tenth slower. The engine's
+process answers one call at a time, with lines of a trace and with `Step`s and `Choice`s that say how far it is. If it
+dies, or is killed after a long silence, the current call fails and the next one starts a new process. When no later run
+can succeed, the process ends itself. Calls are numbered, so that late answers to an abandoned call are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+from .events import Failed
+from .settings import RunRequest
+from .traces.file import escaped, line, live_header
+from .types import Choice, Step
+
+HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
+SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
+UPDATES_PER_SECOND = 8  # of lines; at any speed of the engine
+SPAWN = multiprocessing.get_context("spawn")
+Send = Callable[["str | Step | Choice | dict[str, Any]"], None]
+log = logging.getLogger(__name__)
+
+
+class ProcessDied(RuntimeError):
+    """The engine's process ended during a call."""
+
+
+class Abandoned(Exception):
+    """Nobody reads the answers to this call any more."""
+
+
+class EngineProcess:
+    """The page's side of the connection. Any thread can make calls; they are answered one after the other.
+
+    `module` holds the `CALLS` that the process answers.
+    """
+
+    def __init__(self, module: str = __name__) -> None:
+        self._module = module
+        self._process: multiprocessing.context.SpawnProcess | None = None
+        self.connection: Connection | None = None
+        self.turn, self._starting = threading.Lock(), threading.Lock()
+        self.calls = 0
+
+    def start(self) -> multiprocessing.context.SpawnProcess:
+        """Start the process if none is alive, and return it. The process can still be importing the engine."""
+        with self._starting:
+            if self._process is None or not self._process.is_alive():
+                self.connection, engine_end = SPAWN.Pipe()
+                self._process = SPAWN.Process(target=serve, args=(engine_end, self._module), daemon=True)
+                self._process.start()
+                engine_end.close()
+            return self._process
+
+    def join(self) -> None:
+        """Wait until the process has ended."""
+        if self._process:
+            self._process.join()
+
+    def close(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.join()
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Call:
+        """Call the function `name` of `CALLS`."""
+        return Call(self, (name, arguments, options))
+
+
+class Call:
+    """Iterates over the answers to a call: lines (str), and objects. None is a heartbeat. `close` ends the call.
+
+    Raises the engine's errors as ValueError, whose message is for visitors, or RuntimeError; and ProcessDied.
+    """
+
+    def __init__(self, process: EngineProcess, message: tuple[Any, ...]) -> None:
+        self._process, self._message = process, message
+        self._number = 0  # 0 until the call has its turn
+        self._ended = False
+        self._last_sign = 0.0
+
+    def __iter__(self) -> Call:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            return self._next()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, EOFError | OSError):
+                self._process.close()
+                raise ProcessDied("the engine's process ended") from None
+            raise
+
+    def _next(self) -> Any:
+        if not self._number:
+            if not self._process.turn.acquire(timeout=HEARTBEAT_S):
+                return None
+            self._number = self._process.calls = self._process.calls + 1
+            self._process.start()
+            assert self._process.connection
+            self._process.connection.send((self._number, *self._message))
+            self._last_sign = time.monotonic()
+        connection = self._process.connection
+        assert connection
+        if not connection.poll(HEARTBEAT_S):
+            if time.monotonic() - self._last_sign > SILENCE_S:
+                log.error("the engine was silent for too long, so its process is killed")
+                self._process.close()
+            return None
+        number, kind, content = unpack(connection.recv_bytes())
+        self._last_sign = time.monotonic()
+        if kind == b"x":  # the process ends after this call
+            self._process.join()
+            return None
+        if number != self._number:
+            return None
+        if kind != b"e":
+            return content
+        if content is not None:
+            raise content
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the call, without waiting for the engine, which stops after its next answer."""
+        if self._number and not self._ended:
+            if connection := self._process.connection:
+                with contextlib.suppress(OSError):
+                    connection.send(None)
+            self._process.turn.release()
+        self._ended = True
+
+
+def pack(number: int, kind: bytes, content: Any) -> bytes:
+    """Make a message: a number, a kind (l: line, o: object, e: end or error, x: the process ends), and the content."""
+    data = content.encode() if kind == b"l" else pickle.dumps(content)
+    return number.to_bytes(8, "big") + kind + data
+
+
+def unpack(message: bytes) -> tuple[int, bytes, Any]:
+    number, kind, data = int.from_bytes(message[:8], "big"), message[8:9], message[9:]
+    return number, kind, data.decode() if kind == b"l" else pickle.loads(data)
+
+
+# ---- the engine's process ----
+
+
+def serve(connection: Connection, module: str) -> None:
+    """Answer calls of `module.CALLS` until the connection closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
+    calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    current = 0  # number of the call that the page still reads
+
+    def listen() -> None:
+        nonlocal current
+        while True:
+            try:
+                message = connection.recv()
+            except Exception:
+                os._exit(0)  # the page is gone: end even in the middle of a run
+            current = message[0] if message else 0
+            if message:
+                calls.put(message)
+
+    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=compile_layers, daemon=True).start()
+    handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
+    engines = Engines()
+    while True:
+        number, name, arguments, options = calls.get()
+
+        def send(item: Any, number: int = number) -> None:
+            connection.send_bytes(pack(number, b"l" if isinstance(item, str) else b"o", item))
+            if current != number:
+                raise Abandoned
+
+        error = None
+        try:
+            handlers[name](engines, send, *arguments, **options)
+        except Abandoned:
+            pass
+        except Exception as failure:
+            error = engines.explain(failure)
+        if is_spoiled():
+            connection.send_bytes(pack(number, b"x", None))
+            connection.send_bytes(pack(number, b"e", error))
+            os._exit(1)
+        connection.send_bytes(pack(number, b"e", error))
+
+
+def compile_layers() -> None:
+    """Import the engine and compile the layers of small models, while the page fetches the first pair."""
+    from . import engine
+    from .models.native import library
+
+    if engine.zoo.resolve_device("auto") == "cpu":
+        library()
+
+
+class Engines:
+    """The engines of this process by pair and device. Of pairs, only the last one stays loaded."""
+
+    def __init__(self) -> None:
+        self._engines: dict[tuple[str, str], Any] = {}
+
+    def get(self, pair: str, device: str) -> Any:
+        from .engine import Engine
+        from .families.presets import parse_pair
+
+        if (pair, device) not in self._engines:
+            if parse_pair(pair):
+                for other in [key for key in self._engines if parse_pair(key[0])]:
+                    self._engines.pop(other).close()
+            self._engines[pair, device] = Engine(pair, device=device, spared_cores=1)  # one core is left to the page
+        return self._engines[pair, device]
+
+    def explain(self, error: Exception) -> Exception:
+        """Convert an error to one that can be pickled. A ValueError keeps its message, which visitors see."""
+        import torch
+
+        from .loop import NO_ROOM
+
+        if isinstance(error, ValueError):
+            return ValueError(*error.args)
+        log.error("a call of the engine failed", exc_info=error)
+        if isinstance(error, torch.OutOfMemoryError):
+            for engine in self._engines.values():
+                engine.release_memory()
+            return ValueError(NO_ROOM)
+        return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def is_spoiled() -> bool:
+    """Return whether every further run would fail."""
+    import torch
+
+    from .gpu.graphs import Graphs
+
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError:
+        log.exception("CUDA cannot recover from an error, so this process ends")
+        return True
+    return Graphs.spoiled
+
+
+def prepare(engines: Engines, send: Send, pair: str, device: str) -> None:
+    """Fetch, compile, load and measure what a run of this pair needs that leaves drafter and K open."""
+    engine = engines.get(pair, device)
+    with contextlib.closing(engine.prepare()) as steps:
+        for step in steps:
+            send(step)
+    send(engine.choose())
+
+
+def run(
+    engines: Engines, send: Send, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
+) -> None:
+    """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
+
+    `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
+    """
+    engine = engines.get(request.family, device)
+    with contextlib.closing(engine.prepare(request.drafter, request.k, measure=False)) as steps:
+        for step in steps:
+            send(step)
+    choice = engine.choose(request.drafter, request.k, request.params.temperature, measure=False)
+    send(choice)
+    request = replace(request, drafter=choice.drafter, k=choice.k)
+    events = engine.race_request(request)  # can still refuse the prompt, so the header comes after it
+    lines, last = live_header(request.prompt, engine.models.describe(), kind, request.peer).line(), 0.0
+    with contextlib.closing(events):
+        for event in events:
+            if isinstance(event, Failed):
+                event = replace(event, reason=translate(event.reason))
+            lines += line(event)
+            if time.monotonic() - last >= 1 / UPDATES_PER_SECOND:
+                send(escaped(lines))
+                lines, last = "", time.monotonic()
+    send(escaped(lines))
+
+
+def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
+    """Send a certificate as it grows."""
+    from .proof import certify as certificate
+    from .proof import pair as pairs
+    from .proof.mistakes import MISTAKES
+
+    chosen = pairs.toy() if pair == "toy" else pairs.embedded(engines.get(pair, "cpu").models, text)
+    for state in certificate.certify(chosen, MISTAKES.get(mistake), draws, seed):
+        send(state)
+
+
+CALLS: dict[str, Callable[..., None]] = {"prepare": prepare, "run": run, "certify": certify}

@@ -1,0 +1,47 @@
+"""Read the recorded runs and certificates that the page shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..methods import METHODS
+from ..traces.file import recording
+from . import menu
+from .text import ASSETS
+
+TRACES = ASSETS / "traces"
+CERTIFICATES = ASSETS / "certificates.json"
+FIRST = ("coding", "tips", "story")  # the first recorded runs: a greedy one for the first screen, then two sampled ones
+
+
+def recorded_certificates(pair: Any) -> dict[str, Any]:
+    """Return a pair's recorded certificates, with mistakes as keys; {} if there are none."""
+    return menu.read_json(CERTIFICATES).get(str(pair), {})
+
+
+def recorded(name: str, drafter: str = "") -> str:
+    """Return the text of a recorded run, by default of the main drafter; "" if there is none."""
+    if name not in recorded_names() or (drafter and drafter not in METHODS):
+        return ""
+    path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def recorded_names() -> list[str]:
+    """List the names of the main recorded runs. The first screen's run comes first."""
+    names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
+    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def first_recorded() -> str:
+    """Return the run for the first screen, or "" if no run is recorded."""
+    return recorded(next(iter(recorded_names()), ""))
+
+
+def sampled_name() -> str:
+    return next(filter(recorded, FIRST[1:]), "")
+
+
+def sampled_run(_: Any = None) -> str:
+    """Return a sampled recorded run, for lessons about random acceptance, which a greedy run does not show."""
+    return recorded(sampled_name())
