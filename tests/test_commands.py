@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import torch
-import toyrun
 
 from specdec import cli as terminal
 from specdec.bench import measure, prompts
@@ -32,6 +31,7 @@ from specdec.lanes import race as races
 from specdec.lanes.interleave import PEER
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
+from tests import toyrun
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_lossless import EXACT
-from test_prove import few
 from torch import Tensor
 
 from specdec import cli as terminal
@@ -27,6 +25,8 @@ from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
+from tests.proof.test_lossless import EXACT
+from tests.proof.test_prove import few
 
 WARM = SamplingParams(temperature=1.0)
 

@@ -8,24 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-import toypairs
-from naiveheads import naive_eagle3, naive_medusa, Weights
 from safetensors.torch import save_file
-from test_heads import cycles, Watched
 from tokenizers import models, pre_tokenizers, processors, Tokenizer
-from toyheads import (
-    decoder,
-    DRAFT_IDS,
-    eagle3_config,
-    eagle3_weights,
-    medusa_weights,
-    MODEL,
-    shape,
-    TAPS,
-    TARGET,
-    TEXT,
-    WIDTH,
-)
 
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
@@ -38,6 +22,22 @@ from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
+from tests.drafters.naiveheads import naive_eagle3, naive_medusa, Weights
+from tests.drafters.test_heads import cycles, Watched
+from tests.families import toypairs
+from tests.toyheads import (
+    decoder,
+    DRAFT_IDS,
+    eagle3_config,
+    eagle3_weights,
+    medusa_weights,
+    MODEL,
+    shape,
+    TAPS,
+    TARGET,
+    TEXT,
+    WIDTH,
+)
 
 
 def words(count: int, **changes: str) -> Tokenizer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import togguf
 import torch
 
 from specdec import load_pair, SamplingParams
@@ -19,6 +18,7 @@ from specdec.models.grouped import GGUF
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
+from tests.families import togguf
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:

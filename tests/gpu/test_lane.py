@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from hostreads import host_reads
-from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
-from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
-from toysampler import TableSampler
 from transformers import LlamaConfig
 
 from specdec import engine
@@ -30,6 +26,10 @@ from specdec.gpu.drafting import depth_of
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs
+from tests.gpu.hostreads import host_reads
+from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from tests.gpu.toysampler import TableSampler
+from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 

@@ -14,7 +14,6 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import models, pre_tokenizers, Tokenizer
-from toyheads import LAYERS, medusa_weights, WIDTH
 
 from specdec.engine import generate, Task
 from specdec.events import Committed, Failed
@@ -22,6 +21,7 @@ from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
 from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
+from tests.toyheads import LAYERS, medusa_weights, WIDTH
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
 

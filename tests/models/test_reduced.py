@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from toypairs import model_into
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Task
@@ -27,6 +26,7 @@ from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 from specdec.types import SamplingParams
+from tests.families.toypairs import model_into
 
 WIDTH = 32
 

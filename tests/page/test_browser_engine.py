@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import nodejs
 import pytest
 import torch
 from tokenizers import Tokenizer
@@ -30,6 +29,7 @@ from specdec.text import ids_of
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import prompts, questions
+from tests import nodejs
 
 TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
 DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "none")

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import toyrun
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
@@ -26,6 +25,7 @@ from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
+from tests import toyrun
 
 CODE = Path(text.__file__).parents[1]
 WHOLE = ("zh",)  # languages that have every file; of others, what is missing is shown in English

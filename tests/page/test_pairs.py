@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-import hubserver
 import pytest
-import toypairs
-import toyrun
 
 from specdec.families import hub
 from specdec.lanes.worker import Worker
@@ -19,6 +16,8 @@ from specdec.ui import menu, session
 from specdec.ui.request import check, InputError
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
+from tests import toyrun
+from tests.families import hubserver, toypairs
 
 PAIR = "some/target + some/draft"
 

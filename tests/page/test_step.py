@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nodejs
 import torch
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from specdec.sampling import SharedNoiseSampler
 from specdec.traces.file import dump, Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
+from tests import nodejs
 
 TREE = (-1, -1, 0, 0, 1, 2, 2, 4)
 SEED = 5

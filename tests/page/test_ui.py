@@ -13,10 +13,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import gradio as gr
-import nodejs
 import pytest
 import torch
-import toyrun
 from safetensors.torch import save_file
 
 from specdec import events
@@ -28,6 +26,7 @@ from specdec.traces import file as trace
 from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
+from tests import nodejs, toyrun
 
 
 @pytest.fixture
