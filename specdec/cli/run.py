@@ -15,10 +15,10 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from typer import Argument, Option
 
 from ..events import Committed, Event, Failed
-from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, METHODS, ROUNDED, RULES
-from ..settings import Flag, GONE, REQUIRED, RunRequest, Setting, SETTINGS
+from ..methods import check_request, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
+from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from .commands import check_family, Device, Drafts, KEY, Plain, Precision
+from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import print_run, render, report, strip_control_characters
 
 if TYPE_CHECKING:
@@ -85,11 +85,6 @@ def run(
         raise ValueError("--draft belongs to a --target")
     request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
     check_request(request.prompt, request.drafter, request.k, request.rule)
-    check_family(request.family)
-    # GONE lists former drafters of the embedded family; another target can have a drafter of the same name.
-    ours = target is None and request.family in (EMBEDDED, *ROUNDED)
-    if ours and (removed := GONE.get(f"--drafter {inner_drafter(request.drafter) or request.drafter}")):
-        raise ValueError(removed)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters("" if target else request.family))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")

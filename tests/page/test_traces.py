@@ -65,7 +65,6 @@ def test_a_links_drafter_is_one_of_the_target_that_the_page_or_the_link_names():
         ("peer", "maybe"),
         ("prompt", "a" * 4001),
         ("stop", "a\nb\nc\nd\ne"),
-        ("grammar", "<script>"),
     ],
 )
 def test_a_bad_setting_of_a_link_gets_one_sentence(name, value):
