@@ -107,46 +107,6 @@ SETTINGS = {
         ),
     )
 }  # fmt: skip
-NO_GRAMMAR = TranslatableText("SpecDec no longer decodes under a grammar; leave it out, or let your server do it.")
-SAME_TOKENIZER = TranslatableText(
-    "SpecDec no longer drafts with another tokenizer than the target's; choose a draft model of the target's family."
-)
-NO_TUNED_TARGET = TranslatableText("The target tuned on edits has gone, with its draft; choose the embedded one.")
-GONE_DRAFTS = TranslatableText("The draft models large and scratch have gone; choose draft_model or draft_model:story.")
-PRESETS = TranslatableText("Pairs have no names of their own any more; write TARGET + DRAFT, as the Hub calls the two.")
-PAIRS = "smollm2-1.7b qwen3-1.7b qwen3-8b qwen3-8b-eagle3 llama-3.1-8b llama-layerskip-1b mistral-7b-medusa".split()
-BENCH_SERVER = "the bench no longer measures servers; use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"
-# Error messages for commands, flags, drafters and families of earlier versions.
-GONE = {
-    "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
-    "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
-    "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
-    "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
-    "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
-    "prove --paths": "`prove --paths` is gone: `prove` always enumerates every toy model that has at most 100 paths",
-    "trace FILE OTHER": "`specdec trace` no longer compares runs: `diff` shows where the two .jsonl files differ",
-    "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',
-    "app --pair": "`app --pair` is gone: name the pair, or TARGET + DRAFT, in --target",
-    "site --language": "`site --language` is gone: a site holds every language",
-    "certify --draft": "`certify --draft` is gone: the power is computed for a draft that resembles the target",
-    "bench --suite server": BENCH_SERVER,
-    "bench --server": BENCH_SERVER,
-    "serve": "`specdec serve` is gone: docs/servers.md has two lines that start vLLM with and without a draft",
-    "--grammar": NO_GRAMMAR,
-    "--json-schema": NO_GRAMMAR,
-    "--universal": SAME_TOKENIZER,
-    "--drafter universal": SAME_TOKENIZER,
-    "--drafter auto": TranslatableText(
-        "The drafter auto has gone; default takes what is expected to pay on this machine."
-    ),
-    "--drafter draft_model:tuned": NO_TUNED_TARGET,
-    "--drafter draft_model:large": GONE_DRAFTS,
-    "--drafter draft_model:scratch": GONE_DRAFTS,
-    "--family tuned": NO_TUNED_TARGET,
-    **{f"--family {name}": PRESETS for name in PAIRS},
-    "export vllm": "`export` no longer takes an engine's name: `specdec export --out FOLDER` writes what vLLM reads",
-    "export llama_cpp": "`export` no longer writes GGUF files; use llama.cpp's own converter, see docs/serving.md",
-}
 
 
 @dataclass(frozen=True, slots=True)

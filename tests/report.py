@@ -151,7 +151,6 @@ def in_own_process(count: Callable[[], list[Figure]]) -> list[Figure]:
 
 def mutations() -> list[Figure]:
     os.environ["OMP_NUM_THREADS"] = "1"
-    sys.path[:0] = [str(ROOT / room) for room in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
     from tools.mutants import try_mutants
 
     return try_mutants()

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 import torch
-from baddrafts import bad_drafts
 
 from specdec import engine
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.loop import generate, PromptError, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
+from specdec.loop import generate, PromptError, Task
 from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
+from tests.baddrafts import bad_drafts
 
 TARGET = TableModel(12, seed=1, context=256)
 DRAFT = TableModel(12, seed=2, base=TARGET, context=256)
@@ -269,10 +269,9 @@ class Bushy:
 
 
 def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
-    from test_models import FAMILIES, reference
-
     from specdec.models.config import Config
     from specdec.models.transformer import Transformer
+    from tests.models.test_models import FAMILIES, reference
 
     config = FAMILIES["llama grouped heads"]
     model = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)

@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_lossless import EXACT
-from test_prove import few
 from torch import Tensor
 
 from specdec import cli as terminal
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import generate, Task
 from specdec.events import Committed, Event, Failed, from_dict, to_dict, Verified
+from specdec.loop import generate, Task
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
@@ -27,6 +25,8 @@ from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
+from tests.proof.test_lossless import EXACT
+from tests.proof.test_prove import few
 
 WARM = SamplingParams(temperature=1.0)
 

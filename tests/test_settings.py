@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import re
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from specdec.cli.run import run as command
-from specdec.settings import GONE, RunRequest, Setting, SETTINGS
+from specdec.settings import RunRequest, Setting, SETTINGS
 from specdec.types import SamplingParams
 from specdec.ui.components.traces import for_links
 from specdec.ui.request import as_typed, check, CHECKS, from_link, InputError
 from specdec.ui.tabs import race
-from specdec.ui.text import LANGUAGES, speaking, strings, translated
+from specdec.ui.text import LANGUAGES, speaking, strings
 
 # Programs call by place, too: what was there stays there.
 RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer".split()
@@ -72,15 +71,3 @@ def test_its_bounds_are_those_of_calls_and_links(setting: Setting) -> None:
     for value in (setting.high + 1, setting.low - 1, *([setting.low] if setting.above else []), "3", None, True):
         with pytest.raises(InputError):
             check(**sent | {setting.name: value})
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("option", [option for option in GONE if option.startswith("--")])
-def test_what_has_gone_is_answered_by_one_sentence_in_every_language(option: str, language: str) -> None:
-    name, _, value = option.removeprefix("--").partition(" ")
-    with speaking(language):
-        told = translated(GONE[option])
-        assert from_link({name: value or "a"}) == ({}, strings("traces")["link"]["bad"].format(reasons=told))
-        if value:
-            with pytest.raises(InputError, match=re.escape(told)):
-                check("Once", **{name: value})

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from specdec.lanes.worker import Prepared
+
 from specdec.events import (
     Candidate,
     Committed,
@@ -19,7 +21,6 @@ from specdec.events import (
     UNNAMED,
     Verified,
 )
-from specdec.lanes.worker import Prepared
 from specdec.traces.file import Header, Trace
 from specdec.types import Kind, SamplingParams, Status
 

@@ -225,7 +225,7 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
     import transformers
 
     assert hypothesis and pytest and torch and transformers  # loaded before the forks, which inherit them
-    for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "conftest", "toyheads")]:
+    for loaded in [name for name in sys.modules if name.split(".")[0] in ("specdec", "tests")]:
         del sys.modules[loaded]
     torch.set_num_threads(1)  # two forks run at once; with more threads, they would compete for cores
     all_mutants, end = mutants(files), time.monotonic() + seconds
@@ -264,6 +264,5 @@ def try_mutants(files: Sequence[str] = FILES, seconds: float = math.inf) -> list
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / folder) for folder in ("", "tests", "tests/proof", "tests/drafters", "tests/models")]
     for figure in try_mutants(sys.argv[2:] or FILES, float((sys.argv[1:] or ["inf"])[0])):
         print(figure.name, figure.figure, figure.target, figure.holds)

@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from .. import __version__
-from ..settings import GONE
 from . import commands
 from .render import tell
 from .run import run
@@ -48,9 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell("stopped")
         return code or 0
     except TyperException as error:
-        option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
-        removed = GONE.get(f"{context.info_name} {option}" if context else "") or GONE.get(option)
-        tell(removed or error.format_message())
+        tell(error.format_message())
         return 2
     except ModuleNotFoundError as error:  # a package of an optional extra, `app` or `bench`, is missing
         tell(f"that needs the package {error.name}, which is not installed: pip install {error.name}")
@@ -81,14 +78,8 @@ def group() -> TyperGroup:
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt. If an option has several words, repeat the option before each word.
-
-    Raises ValueError for a command that no longer exists.
-    """
+    """Add `run` before a prompt. If an option has several words, repeat the option before each word."""
     words = list(words)
-    for old, instead in GONE.items():
-        if words[: len(old.split())] == old.split():
-            raise ValueError(instead)
     if words and words[0] not in (*group().commands, "--help", "--version"):
         return ["run", *words]
     spread, option = [], ""

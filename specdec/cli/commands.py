@@ -11,7 +11,6 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..methods import EMBEDDED, ROUNDED, RULES
-from ..settings import GONE
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -37,7 +36,7 @@ def app(
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
-        raise ValueError("the app no longer runs on ZeroGPU: give the Space a CPU, or a GPU of its own")
+        raise ValueError("the app does not run on ZeroGPU: give the Space a CPU, or a GPU of its own")
     host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
     try:
         exposure_name = exposure.name_for(host, teach)
@@ -85,12 +84,6 @@ def begin_with(target: str | None, draft: list[str]) -> None:
     os.environ["SPECDEC_PAIR"] = chosen
 
 
-def check_family(name: str) -> None:
-    """Raise ValueError for a family that only earlier versions had."""
-    if gone := GONE.get(f"--family {name}"):
-        raise ValueError(gone)
-
-
 def get(
     name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
 ) -> None:
@@ -109,11 +102,8 @@ def get(
 
 def trace(
     file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
-    other: Annotated[str, Argument(hidden=True)] = "",
 ) -> int:
     """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
-    if other:
-        raise ValueError(GONE["trace FILE OTHER"])
     from .trace import examine
 
     return examine(file)
@@ -190,7 +180,6 @@ def bench(
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON."""
-    check_family(family)
     from ..bench.suites import Options, report
 
     return report(
@@ -205,7 +194,6 @@ def export(
     """Write a family as folders that vLLM, transformers and llama.cpp's converter read."""
     from ..families.export import export
 
-    check_family(family)
     print(*export(family, out), sep="\n")
 
 

@@ -20,10 +20,10 @@ from ..methods import (
     ROUNDED,
     RULES,
 )
-from ..settings import GONE, RunRequest, Setting, SETTINGS
+from ..settings import RunRequest, Setting, SETTINGS
 from ..types import MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_offered
-from .text import sentences, strings, translated
+from .text import sentences, strings
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
@@ -96,8 +96,6 @@ def check_prompt(prompt: Any) -> str:
 
 
 def check_family(name: Any) -> str:
-    if gone := GONE.get("--universal" if "+ ~" in str(name) else f"--family {name}"):  # ~ marked a universal draft
-        raise InputError(translated(gone))
     if not is_offered(name):
         error = "family" if presets.allowed_pairs() is not None else "family_or_pair"
         raise InputError(say(error, names=", ".join(families())))
@@ -106,8 +104,6 @@ def check_family(name: Any) -> str:
 
 def check_drafter(name: Any, family: str) -> str:
     """Accept `DEFAULT_DRAFTER`, a drafter of the menu, or `adaptive:NAME`."""
-    if gone := GONE.get(f"--drafter {name}".replace(f"{ADAPTIVE}:", "")):
-        raise InputError(translated(gone))
     names = drafters(family)
     adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
@@ -178,7 +174,7 @@ def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple
     Without a valid family in the link, its drafter must be one that `default_family` has.
     """
     good: dict[str, Any] = {}
-    wrong = [translated(GONE[f"--{name}"]) for name in query if f"--{name}" in GONE]
+    wrong = []
     for name in IN_TURN:
         if name in query:
             value = as_typed(SETTINGS[name], query[name])

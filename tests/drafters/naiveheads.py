@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from toyheads import HEADS, MODEL, SLOTS, TAPS, WIDTH
+
+from tests.toyheads import HEADS, MODEL, SLOTS, TAPS, WIDTH
 
 Weights = dict[str, Tensor]
 

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from naiveheads import naive_correction, naive_mtp, naive_slots
-from test_heads import cycles, GREEDY, Watched
-from toyheads import (
+
+from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.mtp import MTPDrafter, MTPHead
+from specdec.families.published import load_head
+from specdec.models.config import Config
+from specdec.models.view import TargetView
+from specdec.sampling import probabilities
+from tests.drafters.naiveheads import naive_correction, naive_mtp, naive_slots
+from tests.drafters.test_heads import cycles, GREEDY, Watched
+from tests.toyheads import (
     BLOCK,
     block_config,
     block_weights,
@@ -31,13 +38,6 @@ from toyheads import (
     TEXT,
     WARM,
 )
-
-from specdec.drafters.block import BlockDrafter, BlockHead
-from specdec.drafters.mtp import MTPDrafter, MTPHead
-from specdec.families.published import load_head
-from specdec.models.config import Config
-from specdec.models.view import TargetView
-from specdec.sampling import probabilities
 from tools.train import block as train_block
 from tools.train import mtp as train_mtp
 

@@ -7,17 +7,17 @@ from functools import cache
 
 import pytest
 import torch
-from toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.loop import check_proposal, generate, Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished
+from specdec.loop import check_proposal, generate, Task
 from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
+from tests.toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
 
 MODEL = TableModel(9, seed=4, context=64)
 every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)

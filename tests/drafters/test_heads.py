@@ -7,9 +7,22 @@ import random
 
 import pytest
 import torch
-from naiveheads import naive_eagle3, naive_medusa
 from torch import Tensor
-from toyheads import (
+
+from specdec.drafters.base import ChainDrafter
+from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES
+from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
+from specdec.drafters.mtp import MTPDrafter, MTPHead
+from specdec.loop import Task
+from specdec.models.config import Config
+from specdec.models.view import TargetView
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import run_loop
+from specdec.sampling import probabilities
+from specdec.types import Proposal, SamplingParams
+from tests.drafters.naiveheads import naive_eagle3, naive_medusa
+from tests.toyheads import (
     block_config,
     block_weights,
     decoder,
@@ -31,19 +44,6 @@ from toyheads import (
     TEXT,
     WARM,
 )
-
-from specdec.drafters.base import ChainDrafter
-from specdec.drafters.block import BlockDrafter, BlockHead
-from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES
-from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
-from specdec.drafters.mtp import MTPDrafter, MTPHead
-from specdec.loop import Task
-from specdec.models.config import Config
-from specdec.models.view import TargetView
-from specdec.proof.enumeration import output_distribution
-from specdec.proof.toys import run_loop
-from specdec.sampling import probabilities
-from specdec.types import Proposal, SamplingParams
 from tools.train import medusa as train_medusa
 
 

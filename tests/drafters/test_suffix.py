@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from toyheads import WARM
-
 from specdec.drafters.suffix import SuffixDrafter
 from specdec.sampling import RandomSampler
+from tests.toyheads import WARM
 
 
 def after(text: list[int], k: int = 8, factor: int = 1, offset: int = 0) -> tuple[int, ...]:

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import toypairs
 
 from specdec.events import Committed, Drafted
 from specdec.families import zoo
 from specdec.lanes.race import race
 from specdec.types import SamplingParams
+from tests.families import toypairs
 
 
 @pytest.mark.parametrize("drafter", ["suffix", "adaptive"])

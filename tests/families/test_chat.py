@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-import toypairs
 import transformers
 
 from specdec.families import chat, published
+from tests.families import toypairs
 
 PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"
 PROMPTS = ["Tell me a story.", "  spaces round me \n", "Zeile\nfür Zeile 🐟", "[INST]"]

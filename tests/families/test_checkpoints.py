@@ -14,14 +14,14 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from test_published import in_shards, plain_config, speculators, words, written
 from tokenizers import processors
-from toyheads import eagle3_weights, TARGET
 
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from tests.families.test_published import in_shards, plain_config, speculators, words, written
+from tests.toyheads import eagle3_weights, TARGET
 
 VOCABULARY, WIDTH, LAYERS = 23, 32, 4
 BASE: dict[str, Any] = {

@@ -14,12 +14,12 @@ from specdec.bench import suites as bench
 from specdec.bench.prompts import PROMPTS
 from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
-from specdec.loop import generate
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.lanes.race import race, tasks
+from specdec.loop import generate
 from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace

@@ -20,7 +20,7 @@ from specdec.models.grouped import GGUF
 from specdec.models.transformer import Transformer
 
 pytest.importorskip("gguf")
-import togguf
+from tests.families import togguf
 
 TOKENS = [1, *random.Random(0).choices(range(3, 259), k=40)]
 TEXTS = (

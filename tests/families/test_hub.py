@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import hubserver
 import pytest
 
 from specdec.families import hub
 from specdec.types import TranslatableText
+from tests.families import hubserver
 
 CONTENT = b"0123456789" * 2_400_000  # the library counts in steps of 10 MiB
 

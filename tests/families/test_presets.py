@@ -6,15 +6,14 @@ import gc
 import weakref
 from pathlib import Path
 
-import hubserver
 import pytest
-import toypairs
 
 from specdec.events import Committed
 from specdec.families import hub, presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race
 from specdec.types import SamplingParams
+from tests.families import hubserver, toypairs
 
 
 def test_a_pair_is_written(tmp_path: Path) -> None:

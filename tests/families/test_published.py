@@ -8,12 +8,24 @@ from typing import Any
 
 import pytest
 import torch
-import toypairs
-from naiveheads import naive_eagle3, naive_medusa, Weights
 from safetensors.torch import save_file
-from test_heads import cycles, Watched
 from tokenizers import models, pre_tokenizers, processors, Tokenizer
-from toyheads import (
+
+from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
+from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
+from specdec.events import Committed, Failed
+from specdec.families import zoo
+from specdec.families.published import load_drafter
+from specdec.loop import generate, Task
+from specdec.models import native
+from specdec.models.transformer import Transformer
+from specdec.proof.enumeration import output_distribution
+from specdec.proof.toys import run_loop
+from specdec.types import SamplingParams
+from tests.drafters.naiveheads import naive_eagle3, naive_medusa, Weights
+from tests.drafters.test_heads import cycles, Watched
+from tests.families import toypairs
+from tests.toyheads import (
     decoder,
     DRAFT_IDS,
     eagle3_config,
@@ -26,18 +38,6 @@ from toyheads import (
     TEXT,
     WIDTH,
 )
-
-from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
-from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
-from specdec.loop import generate, Task
-from specdec.events import Committed, Failed
-from specdec.families import zoo
-from specdec.families.published import load_drafter
-from specdec.models import native
-from specdec.models.transformer import Transformer
-from specdec.proof.enumeration import output_distribution
-from specdec.proof.toys import run_loop
-from specdec.types import SamplingParams
 
 
 def words(count: int, **changes: str) -> Tokenizer:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import togguf
 import torch
 
 from specdec import load_pair, SamplingParams
-from specdec.loop import generate, Task
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import tasks
+from specdec.loop import generate, Task
 from specdec.models.grouped import GGUF
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
+from tests.families import togguf
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:

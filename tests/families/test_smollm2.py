@@ -7,12 +7,11 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import hubserver
 import pytest
-import togguf
 
 from specdec.cli import main
 from specdec.families import hub, presets, smollm2, zoo
+from tests.families import hubserver, togguf
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nodejs
 import pytest
 
 from specdec.cli.render import BUSY, report
@@ -16,6 +15,7 @@ from specdec.figures import machine
 from specdec.figures.stats import Comparison, interval, LaneStats, pooled_alpha, repetition
 from specdec.paths import ASSETS
 from specdec.traces.file import live_header, Trace
+from tests import nodejs
 
 
 def position(node: int, status: str) -> Position:

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nodejs
 import pytest
-import toyrun
 
 from specdec.figures import theory
 from specdec.figures.stats import Comparison
 from specdec.figures.theory import best_k, break_even, expected_tokens, speedup
 from specdec.traces.file import Trace
 from specdec.ui.text import strings
+from tests import nodejs, toyrun
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HARDWARE = json.loads((ASSETS / "hardware.json").read_text(encoding="utf-8"))

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hostreads import HostRead, no_host_reads
 from torch import Tensor
-from toysampler import TableSampler
 
 from specdec.gpu import accept as fused
 from specdec.gpu.accept import accept, draw, packed, Record, synthetic
 from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
+from tests.gpu.hostreads import HostRead, no_host_reads
+from tests.gpu.toysampler import TableSampler
 
 CASES = 10_000
 WARPS = (

@@ -17,10 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all of them
-from test_models import FAMILIES
-from toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
-from toysampler import TableSampler
+from specdec.lanes.worker import Worker
 
 from specdec import engine
 from specdec.drafters.adaptive import AdaptiveDrafter
@@ -30,15 +27,18 @@ from specdec.drafters.eagle3 import Eagle3Drafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.loop import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.drafting import depth_of, Draft
-from specdec.lanes.worker import Worker
+from specdec.loop import Task
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
+from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
+from tests.gpu.toysampler import TableSampler
+from tests.models.test_models import FAMILIES
+from tests.toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 
 pytestmark = pytest.mark.cuda
 KINDS = ("none", "model", "lookup", *DRAFTS)
@@ -238,7 +238,7 @@ FAILING = """
 import torch
 from specdec.gpu import lane
 from specdec.gpu.graphs import Graphs
-from test_cuda import GREEDY, ids, task_of
+from tests.gpu.test_cuda import GREEDY, ids, task_of
 
 def fail():
     expected = ids(list(lane.generate(task_of("model", GREEDY))))

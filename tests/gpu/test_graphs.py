@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from hostreads import no_host_reads
-from test_models import BASE, FAMILIES, reference, TEXT
-from toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
-from toyheads import TEXT as TOY_TEXT
 from transformers import LlamaConfig, Qwen3Config
 
 from specdec.drafters.base import NoDrafter
@@ -26,6 +22,10 @@ from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
+from tests.gpu.hostreads import no_host_reads
+from tests.models.test_models import BASE, FAMILIES, reference, TEXT
+from tests.toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
+from tests.toyheads import TEXT as TOY_TEXT
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)

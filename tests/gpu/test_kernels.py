@@ -10,16 +10,16 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
-import kernelcases
 import pytest
 import torch
-from kernelcases import Case
-from test_models import FAMILIES, reference, TEXT
 
 from specdec.gpu import trial
 from specdec.gpu.ops import Operations
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from tests.gpu import kernelcases
+from tests.gpu.kernelcases import Case
+from tests.models.test_models import FAMILIES, reference, TEXT
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: it is for Linux")
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}

@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from hostreads import host_reads
-from test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
-from toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
-from toysampler import TableSampler
 from transformers import LlamaConfig
 
 from specdec import engine
@@ -23,13 +19,17 @@ from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
-from specdec.loop import Task
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
+from specdec.loop import Task
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs
+from tests.gpu.hostreads import host_reads
+from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from tests.gpu.toysampler import TableSampler
+from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from specdec.lanes.heartbeat import within
 
 from specdec.lanes import heartbeat
-from specdec.lanes.heartbeat import within
 
 
 def test_what_comes_before_the_first_item_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.loop import Task
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started
 from specdec.families import zoo
 from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import PEER, PLAIN, race, SPECULATIVE
+from specdec.loop import Task
 from specdec.proof.toys import TableModel
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace

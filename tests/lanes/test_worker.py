@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from specdec.lanes.worker import Prepared, Worker, WorkerDied
 
-from specdec.loop import NO_ROOM
 from specdec.events import Committed, Event
 from specdec.families import zoo
 from specdec.lanes import race
 from specdec.lanes import worker as lanes_worker
-from specdec.lanes.worker import Prepared, Worker, WorkerDied
+from specdec.loop import NO_ROOM
 from specdec.types import SamplingParams, TranslatableText
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-import toypairs
-from test_models import FAMILIES, reference, TEXT
 
 from specdec.families import zoo
 from specdec.models import device, native
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from tests.families import toypairs
+from tests.models.test_models import FAMILIES, reference, TEXT
 
 DEFAULT = ("llama tied", "mistral window", "qwen3")
 PIECES = TEXT[:20], TEXT[20:26], TEXT[26:27]

@@ -14,14 +14,14 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import models, pre_tokenizers, Tokenizer
-from toyheads import LAYERS, medusa_weights, WIDTH
 
-from specdec.loop import generate, Task
 from specdec.events import Committed, Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
+from specdec.loop import generate, Task
 from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
+from tests.toyheads import LAYERS, medusa_weights, WIDTH
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
 

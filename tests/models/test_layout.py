@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from test_models import FAMILIES, reference, TEXT
-from toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
-from toyheads import TEXT as TOY_TEXT
 
 from specdec.drafters.block import BlockDrafter
 from specdec.drafters.mtp import MTPDrafter
@@ -18,6 +15,9 @@ from specdec.models import matrix
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
+from tests.models.test_models import FAMILIES, reference, TEXT
+from tests.toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
+from tests.toyheads import TEXT as TOY_TEXT
 
 
 def model(name: str = "qwen3", dtype: torch.dtype = torch.float32) -> Transformer:

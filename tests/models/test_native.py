@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.loop import generate, Task
 from specdec.events import Failed
+from specdec.loop import generate, Task
 from specdec.models import native, transformer
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded

@@ -11,13 +11,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from toypairs import model_into
 
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import Task
 from specdec.families import published, zoo
 from specdec.lanes.race import race
 from specdec.lanes.transformers import usual_drafter
+from specdec.loop import Task
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
 from specdec.models.reduced import MAP, output_rows, READS, reduced_tensors, ReducedDraft, WRITES
@@ -27,6 +26,7 @@ from specdec.proof.enumeration import output_distribution
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
 from specdec.types import SamplingParams
+from tests.families.toypairs import model_into
 
 WIDTH = 32
 

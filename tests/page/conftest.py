@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from specdec.lanes.worker import Worker
+
 from specdec.ui import session
 from specdec.ui.build import build
 from specdec.ui.theme import launch_settings

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-import toyrun
 from gradio_client import Client
 
 from specdec import load, Trace
@@ -22,6 +21,7 @@ from specdec.ui import session
 from specdec.ui.build import build
 from specdec.ui.tabs.race import run
 from specdec.ui.theme import launch_settings
+from tests import toyrun
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 HOME = "http://127.0.0.1:7860/"

@@ -9,12 +9,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import nodejs
 import pytest
 import torch
 from tokenizers import Tokenizer
 
-from specdec.loop import generate, Task
 from specdec.events import to_dict
 from specdec.families import hub
 from specdec.families.browser import files
@@ -23,6 +21,7 @@ from specdec.families.published import load_tokenizer
 from specdec.families.smollm2 import find
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.families.zoo import Family, load, load_pair
+from specdec.loop import generate, Task
 from specdec.models import native
 from specdec.models.browser import weights
 from specdec.models.grouped import GGUF, INT7
@@ -30,6 +29,7 @@ from specdec.text import ids_of
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import prompts, questions
+from tests import nodejs
 
 TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
 DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "none")

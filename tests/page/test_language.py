@@ -11,21 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import toyrun
+from specdec.lanes.worker import Prepared
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from specdec import types
-from specdec.loop import PromptError
 from specdec.families import smollm2
 from specdec.families.smollm2 import NAME as SMOLLM2
-from specdec.lanes.worker import Prepared
+from specdec.loop import PromptError
 from specdec.ui import menu, session, text
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
+from tests import toyrun
 
 CODE = Path(text.__file__).parents[1]
 WHOLE = ("zh",)  # languages that have every file; of others, what is missing is shown in English

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import httpx
 import pytest
-import toyrun
 from gradio_client import Client
 
 from specdec.exposure import limits, OWN, PUBLIC
@@ -16,6 +15,7 @@ from specdec.traces.file import Trace
 from specdec.ui import session
 from specdec.ui.gateway import turns, visitors
 from specdec.ui.theme import launch_settings
+from tests import toyrun
 
 
 class Engine:

@@ -10,12 +10,12 @@ import xml.etree.ElementTree as xml
 import pandas
 import pytest
 import torch
-import toyreport
 from safetensors.torch import save_file
 
 from specdec.methods import METHODS
 from specdec.ui import menu, results, text
 from specdec.ui.components import cards
+from tests import toyreport
 
 # ---- the report ----
 

@@ -9,20 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nodejs
 import torch
 from torch import Tensor
 
 from specdec import describe
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted, Started, to_dict, Verified
+from specdec.loop import generate, Task
 from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseSampler
 from specdec.traces.file import dump, Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
+from tests import nodejs
 
 TREE = (-1, -1, 0, 0, 1, 2, 2, 4)
 SEED = 5

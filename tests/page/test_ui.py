@@ -13,21 +13,20 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import gradio as gr
-import nodejs
 import pytest
 import torch
-import toyrun
 from safetensors.torch import save_file
+from specdec.lanes.worker import WorkerDied
 
 from specdec import events
-from specdec.loop import NO_ROOM
 from specdec.exposure import OWN
-from specdec.lanes.worker import WorkerDied
+from specdec.loop import NO_ROOM
 from specdec.methods import ADAPTIVE, CHAINS_ONLY, LOSSY, METHODS, RULES
 from specdec.traces import file as trace
 from specdec.ui import menu, request, scripts, session, text
 from specdec.ui.components.player import pack, player_words
 from specdec.ui.tabs import race
+from tests import nodejs, toyrun
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted
+from specdec.loop import generate, Task
 from specdec.proof.checks import Crowd
 from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair

@@ -1,4 +1,4 @@
-"""Records what a real server answers, for `stub.replay`: python tests/servers/record.py ADDRESS NAME "its flags"
+"""Records what a real server answers, for `stub.replay`: python -m tests.servers.record ADDRESS NAME "its flags"
 
 The requests are those that the tests make: the facts, and a story, code and a question, greedily and at T = 0.8.
 """
@@ -13,13 +13,12 @@ from collections.abc import Generator
 from datetime import date
 from typing import Any
 
-from stub import lines, PAYLOADS
-
 from specdec.servers import connect as door
 from specdec.servers import lane
 from specdec.servers.base import ServerError
 from specdec.servers.stream import Client
 from specdec.types import SamplingParams
+from tests.servers.stub import lines, PAYLOADS
 
 PROMPTS = {
     "story": "The old lighthouse keeper",

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import Asked, CLOSE, Reply, sse, Stub
 
 from specdec import cli
 from specdec.events import Committed, Failed, Finished
@@ -21,6 +20,7 @@ from specdec.servers.base import Server, ServerError
 from specdec.servers.connect import connect
 from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
+from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub
 
 KEY = "sk-very-secret"
 QUICK = Limits(connect_s=20.0, silence_s=20.0, answer_bytes=100_000)

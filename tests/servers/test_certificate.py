@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ours import MakeTask, of_pair, Ours, serving
 
 from specdec import cli as terminal
 from specdec.proof import power
@@ -22,6 +21,7 @@ from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
+from tests.servers.ours import MakeTask, of_pair, Ours, serving
 
 PLACE = {"toy": "text"}
 MANY = 50_000  # texts a request: our server draws them together

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from stub import Reply, Stub
 
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect, origin
+from tests.servers.stub import Reply, Stub
 
 
 def test_requests_go_past_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,12 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from stub import Asked, Reply, Stub
-from test_bad import KEY, vllm
 
 import specdec
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect_pair, takes_key
+from tests.servers.stub import Asked, Reply, Stub
+from tests.servers.test_bad import KEY, vllm
 
 ROOT = Path(specdec.__file__).parent
 SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, and writes nothing

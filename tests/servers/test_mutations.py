@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from record import PROMPTS, SETTINGS, SHORT, TOP
-from stub import recording
 
 from specdec.events import Finished
 from specdec.servers import connect as door
@@ -18,6 +16,8 @@ from specdec.servers import lane
 from specdec.servers.base import ServerError
 from specdec.servers.stream import parsed
 from specdec.traces.file import line
+from tests.servers.record import PROMPTS, SETTINGS, SHORT, TOP
+from tests.servers.stub import recording
 
 WRONG: tuple[Any, ...] = (None, -1, 2**70, 1e300, "x", "\ud800", "", True, [], {}, [[]], {"a": 1}, [None], 0.5)
 CHANCE = 0.02  # that a value is put wrong

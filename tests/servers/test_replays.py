@@ -9,15 +9,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from record import PROMPTS, SETTINGS, SHORT, TOP
-from stub import recording, replay
 
 from specdec import cli
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import generate, Task
 from specdec.events import Committed, Event, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load
 from specdec.figures.stats import LaneStats
+from specdec.loop import generate, Task
 from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.sampling import probabilities
@@ -27,6 +25,8 @@ from specdec.servers.connect import connect
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
+from tests.servers.record import PROMPTS, SETTINGS, SHORT, TOP
+from tests.servers.stub import recording, replay
 
 SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
 LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"

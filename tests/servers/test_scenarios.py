@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ours import of_pair, Ours, serving
 from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
@@ -19,6 +18,7 @@ from specdec.sampling import RandomSampler, Sampler
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
+from tests.servers.ours import of_pair, Ours, serving
 
 WINDOW = 8  # tokens that a windowed toy reads
 SHORT, LONG = (0, 1), tuple(i % 5 for i in range(WINDOW + 2))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stub import Asked, Reply, Stub
 
 from specdec.servers import lane, llama_cpp
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
+from tests.servers.stub import Asked, Reply, Stub
 
 RAW, CHAT = [5, 6], [1, 5, 6, 2]
 RENDERED = "<|user|>Why is the sky blue?<|end|><|assistant|>"

@@ -16,9 +16,9 @@ from specdec import rules
 from specdec.cli.trace import examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import generate, Task
 from specdec.events import Event, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
+from specdec.loop import generate, Task
 from specdec.methods import EMBEDDED
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
-import toyrun
 
 from specdec.events import Failed
 from specdec.traces.cycle import cycles
 from specdec.traces.drawn import STYLES
 from specdec.traces.file import Trace
+from tests import toyrun
 
 
 @pytest.mark.parametrize("trace", [toyrun.trace(), toyrun.tree_trace(), toyrun.peer_trace()])

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import toyrun
 
 from specdec.cli.trace import audit_lines
 from specdec.events import Committed, Drafted, Event, from_dict, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
 from specdec.traces.audit import audit, faultless
 from specdec.traces.file import Trace, TraceError
+from tests import toyrun
 
 
 def edited(trace: Trace, kind: type, cycle: int, change: Callable[[Any], Event]) -> Trace:

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from specdec.loop import generate, Task
 from specdec.events import Committed, Drafted, Failed
 from specdec.families import zoo
+from specdec.loop import generate, Task
 from specdec.training.loop import fit, Progress
 from specdec.types import SamplingParams
 from tools.train import __main__ as train

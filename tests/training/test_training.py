@@ -18,15 +18,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from toypairs import model_into
 
 from specdec import cli as terminal
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
-from specdec.loop import generate, Task
 from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
+from specdec.loop import generate, Task
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.training import examples as files
@@ -40,6 +39,7 @@ from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import continued, tokens_around, Writer
 from specdec.types import SamplingParams
+from tests.families.toypairs import model_into
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 

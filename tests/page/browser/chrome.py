@@ -9,10 +9,10 @@ import time
 from contextlib import contextmanager, ExitStack, suppress
 
 import pytest
-import toyrun
 
 from specdec.ui import session
 from specdec.ui.text import ASSETS
+from tests import toyrun
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-import chrome
 import pytest
-import toyreport
-import toyrun
 
 from specdec.ui import results, session
+from tests import toyreport, toyrun
+from tests.page.browser import chrome
 
 
 @pytest.fixture(scope="session")

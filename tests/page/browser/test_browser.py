@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 
 import pytest
-import toyrun
-from chrome import (
+
+from specdec.ui import classroom, session
+from specdec.ui.tabs import labels
+from specdec.ui.text import ASSETS, strings
+from tests import toyrun
+from tests.page.browser.chrome import (
     cut_off,
     expect,
     LOAD,
@@ -28,10 +32,6 @@ from chrome import (
     until_free,
     wait_for,
 )
-
-from specdec.ui import classroom, session
-from specdec.ui.tabs import labels
-from specdec.ui.text import ASSETS, strings
 
 DRAWN = {  # what is there once a tab is
     "race": "[data-part=lane0] .sd-tok",

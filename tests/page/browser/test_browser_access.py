@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from chrome import (
+
+from specdec.ui.tabs import labels
+from tests.page.browser.chrome import (
     axe_violations,
     cut_off,
     expect,
 )
-from chrome import long as pytestmark  # noqa: F401
-
-from specdec.ui.tabs import labels
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 TABS = labels()
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import toyrun
-from chrome import expect, part, step, wait_for
-from chrome import long as pytestmark  # noqa: F401
 
 from specdec.ui import classroom, session
+from tests import toyrun
+from tests.page.browser.chrome import expect, part, step, wait_for
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 BADGE = ".sd-badge"
 

@@ -6,8 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-import toyrun
-from chrome import (
+
+from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.standalone import standalone
+from specdec.ui.tabs import labels
+from specdec.ui.text import speaking, strings
+from tests import toyrun
+from tests.page.browser.chrome import (
     expect,
     part,
     PATIENCE,
@@ -17,14 +23,8 @@ from chrome import (
     until,
     wait_for,
 )
-from chrome import long as pytestmark  # noqa: F401
-from test_traces import FACTS, STORY, tampered
-
-from specdec.traces.file import Trace
-from specdec.ui import session
-from specdec.ui.standalone import standalone
-from specdec.ui.tabs import labels
-from specdec.ui.text import speaking, strings
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
+from tests.page.test_traces import FACTS, STORY, tampered
 
 SERVED = Path(__file__).parents[3] / "docs" / "vllm-race.jsonl"
 

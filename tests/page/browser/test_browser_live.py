@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-import chrome
 import pytest
-import toyrun
-from chrome import (
-    expect,
-    no_engine,
-    OVER,
-    says,
-    settings,
-    slowed,
-    SlowEngine,
-    tokens,
-    until_free,
-)
-from chrome import long as pytestmark  # noqa: F401
 
 from specdec import exposure
 from specdec.events import Committed
@@ -28,6 +14,20 @@ from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui import classroom, session
 from specdec.ui.text import strings
+from tests import toyrun
+from tests.page.browser import chrome
+from tests.page.browser.chrome import (
+    expect,
+    no_engine,
+    OVER,
+    says,
+    settings,
+    slowed,
+    SlowEngine,
+    tokens,
+    until_free,
+)
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 
 def test_bad_input_is_explained_and_loses_nothing(open_page):

@@ -7,8 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import toyrun
-from chrome import (
+
+from specdec.events import Finished
+from specdec.traces.file import Trace
+from specdec.ui import session
+from specdec.ui.text import ASSETS
+from tests import toyrun
+from tests.page.browser.chrome import (
     expect,
     LOAD,
     part,
@@ -18,12 +23,7 @@ from chrome import (
     step,
     wait_for,
 )
-from chrome import long as pytestmark  # noqa: F401
-
-from specdec.events import Finished
-from specdec.traces.file import Trace
-from specdec.ui import session
-from specdec.ui.text import ASSETS
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
 SHOW = """(share) => {

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-import chrome
 import pytest
-from chrome import expect
-from chrome import long as pytestmark  # noqa: F401
 
 from specdec.families.browser import files
 from specdec.traces import audit
@@ -16,6 +13,9 @@ from specdec.traces.file import Trace
 from specdec.ui import site
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
+from tests.page.browser import chrome
+from tests.page.browser.chrome import expect
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 from tools.bench.browsers import serving
 
 TABS = labels()

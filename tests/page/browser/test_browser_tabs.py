@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-import toyrun
-from chrome import (
+
+from specdec.methods import METHODS
+from specdec.ui import session
+from specdec.ui.text import strings
+from tests import toyrun
+from tests.page.browser.chrome import (
     certificate,
     expect,
     no_engine,
     open_fold,
 )
-from chrome import long as pytestmark  # noqa: F401
-
-from specdec.methods import METHODS
-from specdec.ui import session
-from specdec.ui.text import strings
+from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
 HEIGHT = "document.documentElement.scrollHeight"
