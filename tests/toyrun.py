@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from specdec.lanes.worker import Prepared
-
 from specdec.events import (
     Candidate,
     Committed,
@@ -15,14 +13,15 @@ from specdec.events import (
     Distribution,
     Drafted,
     Event,
+    Failed,
     Finished,
     Position,
     Started,
     UNNAMED,
     Verified,
 )
-from specdec.traces.file import Header, Trace
-from specdec.types import Kind, SamplingParams, Status
+from specdec.traces.file import escaped, Header, line, live_header, Trace
+from specdec.types import Choice, Kind, SamplingParams, Status
 
 NASTY = ("<script>alert(1)</script>", "${alert(1)}", "{{value}}", "\u202eevil", "        ", "\n", "<0xF0>", "`")
 PREFILL, DRAFT, PASS = 0.010, 0.001, 0.004
@@ -193,20 +192,28 @@ def trace(source: str = "recorded") -> Trace:
 
 
 class Engine:
-    """In place of the worker: `race`, the toy run by default, whatever is asked for, with nothing measured."""
+    """In place of the engine's process: `race`, the toy run by default, whatever is asked for. Measures nothing."""
 
     def __init__(self, race: Callable[..., Iterator[Any]] | None = None, models: dict[str, Any] | None = None) -> None:
         self.race = race or (lambda **_: iter(events()))
         self.models = models or {}
-        self.families: list[str] = []  # that were loaded, in turn
+        self.families: list[str] = []  # that ran, in turn
 
     def start(self) -> None:
         """Called as the page is served."""
 
-    def call(self, name: str, family: str, device: str, *wanted: Any, **arguments: Any) -> Iterator[Any]:
-        if name == "prepare":
-            drafter, k, _ = wanted
-            self.families.append(family)
-            yield Prepared(self.models, {}, "draft_model" if drafter == "default" else drafter, k or 4, 1.5)
+    def call(self, name: str, *arguments: Any) -> Iterator[Any]:
+        if name != "run":
             return
-        yield from self.race(**arguments)
+        request, _, kind, translate = arguments
+        self.families.append(request.family)
+        drafter = "draft_model" if request.drafter == "default" else request.drafter
+        choice = Choice(drafter, request.k or 4, 1.5)
+        yield choice
+        head = live_header(request.prompt, self.models, kind, request.peer).line()
+        request = replace(request, drafter=choice.drafter, k=choice.k)
+        for event in self.race(**request.arguments):
+            if isinstance(event, Failed):
+                event = replace(event, reason=translate(event.reason))
+            yield None if event is None else escaped(head + line(event))
+            head = head if event is None else ""

@@ -19,7 +19,7 @@ import pytest
 import torch
 from specdec.lanes.worker import Worker
 
-from specdec import engine
+from specdec import loop
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
@@ -32,7 +32,7 @@ from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import Cycle
 from specdec.gpu.drafting import depth_of, Draft
-from specdec.loop import Task
+from specdec.loop import Resources, Task
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
 from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
@@ -72,6 +72,9 @@ def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
     return model, drafts[kind], PROMPT
 
 
+SHARED = Resources()
+
+
 def task_of(kind: str, params: SamplingParams) -> Task:
     target, draft, prompt = parts(kind)
     view = view_of(target)
@@ -83,7 +86,7 @@ def task_of(kind: str, params: SamplingParams) -> Task:
         "medusa": lambda: MedusaDrafter(view, draft),
         "eagle3": lambda: Eagle3Drafter(view, draft, 160),
     }
-    return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4)
+    return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4, resources=SHARED)
 
 
 def cycle_of(kind: str, params: SamplingParams, end: int) -> Cycle:
@@ -127,9 +130,9 @@ def ids(events: list[Event]) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_waits() -> Iterator[None]:
-    lane._idle.clear()
+    SHARED.idle.clear()
     yield
-    lane._idle.clear()
+    SHARED.idle.clear()
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
@@ -157,14 +160,14 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
     one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
     end = list(lane.generate(one))[-1]
     assert isinstance(end, Finished) and end.reason == "length" and end.eager is None
-    (cycle,) = lane._idle.values()
+    (cycle,) = SHARED.idle.values()
     assert {k for _, _, k in cycle.graphs.keys} == set(range(cycle.k + 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_the_real_buckets_the_text_is_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     small = ids(list(lane.generate(task_of(kind, GREEDY))))
-    lane._idle.clear()
+    SHARED.idle.clear()
     monkeypatch.setattr(graphs, "SMALLEST", 256)
     monkeypatch.setattr(graphs, "ALIGNED", 64)
     assert ids(list(lane.generate(task_of(kind, GREEDY)))) == small
@@ -211,7 +214,7 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
             for temperature in (0.0, 0.8):
                 found = ids(list(lane.generate(task_of(kind, replace(WARM, temperature=temperature)))))
                 assert expected.setdefault((kind, temperature), found) == found
-    assert len(lane._idle) == lane.MAX_IDLE
+    assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
 
 
@@ -249,7 +252,7 @@ def fail():
     yield "sum", float(counter)
     later.run("step", lambda: counter.add_(1.0), counter)
     yield "later", later.reason
-    lane._idle.clear()
+    SHARED.idle.clear()
     yield "expected", expected
     yield "text", ids(list(lane.generate(task_of("model", GREEDY))))
 
@@ -278,13 +281,13 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
     expected = ids(list(lane.generate(task_of("model", GREEDY))))
-    lane._idle.clear()
+    SHARED.idle.clear()
     torch.cuda.empty_cache()
     held = filled()
     *_, failed, _ = lane.generate(task_of("model", GREEDY))
     held.clear()
     torch.cuda.empty_cache()
-    assert isinstance(failed, Failed) and failed.reason is engine.NO_ROOM
+    assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
     assert ids(list(lane.generate(task_of("model", GREEDY)))) == expected
 
 

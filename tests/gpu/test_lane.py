@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
-from specdec import engine
+from specdec import loop
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
@@ -22,7 +22,7 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
-from specdec.loop import Task
+from specdec.loop import Resources, Task
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs
@@ -31,12 +31,13 @@ from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
 from tests.gpu.toysampler import TableSampler
 from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
+SHARED = Resources()
 TIMES = {"start", "end", "at", "prefill", "draft_seconds", "verify", "other", "step_ends"}
 
 
 def task(kind: str, k: int = 4, **changes: Any) -> Task:
     target, drafter = lane_of(kind)
-    return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k), **changes)
+    return replace(Task(target, prompt_of(kind, 3), WARM, drafter, k, resources=SHARED), **changes)
 
 
 def table(one: Task) -> TableSampler:
@@ -171,32 +172,32 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
 
 
 def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
-    lane._idle.clear()
+    SHARED.idle.clear()
     first = list(lane.on_device(task("like")))
-    (cycle,) = lane._idle.values()
+    (cycle,) = SHARED.idle.values()
     a, b = lane.on_device(task("like")), lane.on_device(task("like"))
     mixed: tuple[list[Event], list[Event]] = ([], [])
     for events in zip(a, b, strict=True):
         for seen, event in zip(mixed, events, strict=True):
             seen.append(event)
     assert ids(mixed[0]) == ids(mixed[1]) == ids(first)
-    assert len(lane._idle) == 1  # of two that ran at once, one is kept
+    assert len(SHARED.idle) == 1  # of two that ran at once, one is kept
     for temperature in (0.1, 0.2, 0.3, 0.4, 0.5):
         list(lane.on_device(task("none", params=replace(WARM, temperature=temperature, max_tokens=2))))
-    assert len(lane._idle) == lane.MAX_IDLE and cycle not in lane._idle.values()
+    assert len(SHARED.idle) == SHARED.max_idle and cycle not in SHARED.idle.values()
 
 
 def test_heads_and_exits_have_cycles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "MAX_IDLE", len(DRAFTS) + 1)
-    lane._idle.clear()
+    monkeypatch.setattr(SHARED, "max_idle", len(DRAFTS) + 1)
+    SHARED.idle.clear()
     first = {kind: ids(list(lane.on_device(task(kind)))) for kind in DRAFTS}
-    assert len(lane._idle) == len(DRAFTS)
+    assert len(SHARED.idle) == len(DRAFTS)
     for kind in DRAFTS:
         assert ids(list(lane.on_device(task(kind)))) == first[kind]
-    assert len(lane._idle) == len(DRAFTS)
+    assert len(SHARED.idle) == len(DRAFTS)
     view = TargetView(TARGET, exit_layer=4)
     deeper = task("none", target=view, prompt=TEXT, drafter=EarlyExitDrafter(view))
-    assert ids(list(lane.on_device(deeper))) != first["early_exit"] and len(lane._idle) == len(DRAFTS) + 1
+    assert ids(list(lane.on_device(deeper))) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
 
 
 def test_a_closed_run_harms_no_other() -> None:
@@ -265,10 +266,10 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
     """And the plain loop many times: the count is worth something."""
-    lane._idle.clear()
+    SHARED.idle.clear()
     events = list[Event]()
     assert host_reads(lambda: events.extend(lane.on_device(make(kind, details=False)))) == 0
-    (cycle,) = lane._idle.values()
+    (cycle,) = SHARED.idle.values()
     cycles = len([event for event in events if isinstance(event, Committed)])
     assert cycle.syncs == cycles
     if kind == "like" and make is task:
@@ -311,29 +312,29 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
     class Large(lane.Cycle):
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            if len(lane._idle) >= device.room:
-                device.refused.append(len(lane._idle))
+            if len(SHARED.idle) >= device.room:
+                device.refused.append(len(SHARED.idle))
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
             super().__init__(*arguments, **options)
 
-    lane._idle.clear()
+    SHARED.idle.clear()
     monkeypatch.setattr(lane, "Cycle", Large)
     yield device
-    lane._idle.clear()
+    SHARED.idle.clear()
 
 
 def test_a_run_takes_the_room_of_those_that_wait(crowded: SimpleNamespace) -> None:
     list(lane.on_device(task("none")))
-    (first,) = lane._idle.values()
+    (first,) = SHARED.idle.values()
     assert isinstance(list(lane.on_device(task("like")))[-1], Finished)
-    assert first not in lane._idle.values() and len(lane._idle) == 1 and crowded.refused == [1]
+    assert first not in SHARED.idle.values() and len(SHARED.idle) == 1 and crowded.refused == [1]
 
 
 def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: SimpleNamespace) -> None:
     crowded.room = 0
     *_, failed, end = lane.on_device(task("none"))
     assert isinstance(failed, Failed) and failed.fatal
-    assert failed.reason is engine.NO_ROOM
+    assert failed.reason is loop.NO_ROOM
     assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
     crowded.room = 1
     assert ids(list(lane.on_device(task("none"))))

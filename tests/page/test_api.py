@@ -15,10 +15,11 @@ import pytest
 import torch
 from gradio_client import Client
 
-from specdec import load, Trace
+from specdec import Trace
+from specdec.families.zoo import load
 from specdec.lanes import race
-from specdec.ui import session
 from specdec.ui.build import build
+from specdec.ui.session import session
 from specdec.ui.tabs.race import run
 from specdec.ui.theme import launch_settings
 from tests import toyrun
@@ -32,7 +33,7 @@ def address(shallow: str) -> Iterator[str]:
     """The served app; its engine is in this process, with small models."""
     family = load(shallow, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "_worker", toyrun.Engine(partial(race.race, family), family.describe()))
+        patch.setattr(session, "process", toyrun.Engine(partial(race.race, family), family.describe()))
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from specdec.lanes.worker import Prepared
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
@@ -19,10 +18,12 @@ from specdec import types
 from specdec.families import smollm2
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.loop import PromptError
-from specdec.ui import menu, session, text
+from specdec.types import Choice
+from specdec.ui import menu, recorded, text
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
+from specdec.ui.session import session
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
@@ -121,7 +122,7 @@ def test_what_the_engine_says_has_its_translation() -> None:
 
 
 def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(session._chosen, "embedded", Prepared({}, {}, "draft_model", 3, 1.5))
+    monkeypatch.setitem(session.choices, "embedded", Choice("draft_model", 3, 1.5))
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
@@ -176,7 +177,7 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
 def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from specdec.ui.build import build
 
-    monkeypatch.setattr(session, "TRACES", tmp_path)
+    monkeypatch.setattr(recorded, "TRACES", tmp_path)
     toyrun.trace().save(tmp_path / "story.jsonl")
     demo = build()
     heard = {}
@@ -220,7 +221,7 @@ def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypa
     def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:
         raise refusal
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
+    monkeypatch.setattr(session, "process", toyrun.Engine(race))
     request: RunRequest = check("Once")
     with speaking("zh"):
         assert list(session.run(request))[-1].text == "提示词有 900 个 token；模型最多读 511 个。请缩短。"

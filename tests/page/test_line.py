@@ -12,8 +12,8 @@ from gradio_client import Client
 
 from specdec.exposure import limits, OWN, PUBLIC
 from specdec.traces.file import Trace
-from specdec.ui import session
 from specdec.ui.gateway import turns, visitors
+from specdec.ui.session import session
 from specdec.ui.theme import launch_settings
 from tests import toyrun
 
@@ -41,7 +41,7 @@ class Engine:
 @pytest.fixture
 def engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
+    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     return engine
 
 
@@ -53,7 +53,7 @@ def until(condition):
 
 
 def in_line():
-    return len(session._machine._line)
+    return len(session.machine._line)
 
 
 def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(address, engine):

@@ -6,14 +6,15 @@ import contextlib
 import json
 
 import pytest
-from specdec.lanes.worker import Worker
 
 from specdec.families import hub
 from specdec.methods import ROUNDED
+from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
-from specdec.types import TranslatableText
-from specdec.ui import menu, session
+from specdec.types import Step, TranslatableText
+from specdec.ui import menu, recorded
 from specdec.ui.request import check, InputError
+from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
 from tests import toyrun
@@ -34,32 +35,31 @@ def server(monkeypatch, tmp_path):
     with hubserver.hub(monkeypatch, tmp_path / "cache") as server:
         target, draft = toypairs.pair_into(tmp_path)
         server.repositories |= {"some/target": target, "some/draft": draft}
-        worker = Worker()
-        monkeypatch.setattr(session, "_worker", worker)
+        process = EngineProcess()
+        monkeypatch.setattr(session, "process", process)
         yield server
-        worker.close()
+        process.close()
 
 
 def told(k=3, **settings):
-    """Return the updates of a run, without empty lines."""
-    news = list(session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)))
-    return [item for item in news if item.text]
+    """Return the updates of a run, without heartbeats."""
+    return [item for item in session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)) if item]
 
 
 @pytest.mark.long
 def test_a_pair_is_downloaded_loaded_and_run(server):
     news = told()
-    kinds = [item.kind for item in news]
-    assert kinds[-1] == "done" and "error" not in kinds
-    assert kinds.index("fetching") < kinds.index("lines")
-    header = json.loads(next(item.text for item in news if item.kind == "lines"))
+    names = [item.name if isinstance(item, Step) else "lines" for item in news]
+    assert names[-1] == "done" and "error" not in names
+    assert names.index("fetch") < names.index("lines")
+    header = json.loads(next(item for item in news if isinstance(item, str)).splitlines()[0])
     assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
     server.shutdown()  # what is there needs no Hub
     again = told(drafter="prompt_lookup")
-    assert again[-1].kind == "done" and "fetching" not in [item.kind for item in again]
+    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Step)]
     refused = told(drafter="medusa")
-    assert refused[-1].kind == "error" and "draft_model" in refused[-1].text
-    assert told()[-1].kind == "done"
+    assert refused[-1].name == "error" and "draft_model" in refused[-1].text
+    assert told()[-1].name == "done"
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def test_a_draft_with_another_tokenizer_is_refused(server, tmp_path):
     tokenizer["model"]["vocab"] |= {"!": 2, '"': 1}
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
     refused = told()[-1]
-    assert refused.kind == "error" and "some/draft: another tokenizer: id 1 is '!'" in refused.text
+    assert refused.name == "error" and "some/draft: another tokenizer: id 1 is '!'" in refused.text
     assert "choose a draft model of the target's own family" in refused.text
     assert menu.drafters("some/target") == ["suffix", "prompt_lookup", "quantised", "none"]
 
@@ -78,10 +78,10 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
     monkeypatch.setattr(hub, "REPORT_EVERY_S", 0.05)
     server.held = 0
     with contextlib.closing(session.run(check("Hi", family=PAIR))) as news:
-        assert next(item for item in news if item.kind == "fetching" and "some/target" in item.text)
-        assert not session._machine.locked()
+        assert next(item for item in news if item.name == "fetch" and "some/target" in item.text)
+        assert not session.machine.locked()
         with contextlib.closing(session.run(check("Hi", family=PAIR))) as others:  # waits, and is told so
-            assert next(item for item in others if item.kind == "fetching")
+            assert next(item for item in others if item.name == "fetch")
     assert not session._downloading.locked()
 
 
@@ -90,11 +90,11 @@ def test_what_cannot_be_had_or_does_not_fit_is_one_sentence(server, tmp_path):
     config = tmp_path / "target-2l" / "config.json"
     config.write_text(config.read_text().replace('"silu"', '"relu"'))
     refused = told()[-1]
-    assert refused == session.News("error", "some/target: the activation relu is not supported")
+    assert refused == Step("error", text="some/target: the activation relu is not supported")
     server.repositories["gated/draft"] = server.repositories["some/draft"]
     server.gated.add("gated/draft")
     news = list(session.run(check("Hi", family="some/target + gated/draft")))
-    assert news[-1].kind == "error" and "gated/draft is not on this machine, and could not be fetched" in news[-1].text
+    assert news[-1].name == "error" and "gated/draft is not on this machine, and could not be fetched" in news[-1].text
 
 
 def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
@@ -138,10 +138,10 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
 
     monkeypatch.setattr(hub, "is_here", lambda name: False)
     monkeypatch.setattr(hub, "fetch", away)
-    monkeypatch.setattr(session, "_worker", engine := toyrun.Engine(race))
+    monkeypatch.setattr(session, "process", engine := toyrun.Engine(race))
     news = list(session.run(check("Why is the sky blue?", "suffix", family="smollm2")))
     assert engine.families == ["embedded"] and asked == ["draft_model"]
-    assert news[-1].kind == "done"
+    assert news[-1].name == "done"
     assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
 
 
@@ -157,7 +157,7 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
 
 def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_path, monkeypatch):
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
-    monkeypatch.setattr(session, "recorded_names", list)
+    monkeypatch.setattr(recorded, "recorded_names", list)
     for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "default"})):
         _, _, *updates = race.show("qa", "Hi", "suffix", family)
         found = {n: one["value"] for n, one in zip(SETTINGS, updates, strict=True) if "value" in one}

@@ -16,22 +16,25 @@ import gradio as gr
 import pytest
 import torch
 from safetensors.torch import save_file
-from specdec.lanes.worker import WorkerDied
 
 from specdec import events
 from specdec.exposure import OWN
 from specdec.loop import NO_ROOM
 from specdec.methods import ADAPTIVE, CHAINS_ONLY, LOSSY, METHODS, RULES
+from specdec.process import ProcessDied
 from specdec.traces import file as trace
-from specdec.ui import menu, request, scripts, session, text
-from specdec.ui.components.player import pack, player_words
+from specdec.traces.file import escaped
+from specdec.types import Step
+from specdec.ui import menu, recorded, request, scripts, text
+from specdec.ui.components.player import player_words
+from specdec.ui.session import session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun
 
 
 @pytest.fixture
 def traces(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "TRACES", tmp_path)
+    monkeypatch.setattr(recorded, "TRACES", tmp_path)
     toyrun.trace().save(tmp_path / "story.jsonl")
     return tmp_path
 
@@ -39,7 +42,7 @@ def traces(tmp_path, monkeypatch):
 @pytest.fixture
 def engine(monkeypatch):
     """Replace the models by a toy run."""
-    monkeypatch.setattr(session, "_worker", toyrun.Engine())
+    monkeypatch.setattr(session, "process", toyrun.Engine())
 
 
 # ---- input ----
@@ -84,7 +87,7 @@ def test_good_input_passes_as_sliders_send_it():
 
 
 def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing():
-    log = session.recorded("story")
+    log = recorded.recorded("story")
     assert race.settings_of(log)["drafter"] == "draft_model"
     cut = "\n".join(log.split("\n", 2)[:2])[:-9]  # as that of a very long prompt is
     assert race.settings_of(cut) == race.settings_of("") == {}
@@ -170,7 +173,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     def engine(*_, peer, **__):
         yield from toyrun.peer_trace().events if peer else toyrun.events()
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine))
+    monkeypatch.setattr(session, "process", toyrun.Engine(engine))
     live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
@@ -240,9 +243,9 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path.parent.mkdir()
     toyrun.tree_trace().save(path)
     log, line, *_ = race.played("story", "eagle3:tree")
-    assert log == pack(toyrun.tree_trace().dumps()) and line["value"] == ""
+    assert log == escaped(toyrun.tree_trace().dumps()) and line["value"] == ""
     log, line, *_ = race.played("story", "medusa")
-    assert log == pack(toyrun.trace().dumps()) and "Medusa" in line["value"]
+    assert log == escaped(toyrun.trace().dumps()) and "Medusa" in line["value"]
     assert race.played("story", "draft_model")[1]["value"] == ""
     assert race.played("code", "medusa")[1]["wrong"]
 
@@ -251,8 +254,8 @@ def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(tr
     other = text.prompts()["surprising"][0]
     screen, line, *_ = race.show("surprising", "Hi", "draft_model")
     assert screen == gr.skip() and line["value"] == text.strings("page")["notice"]["not_recorded"]
-    assert race.show("story", other, "draft_model")[0] == pack(toyrun.trace().dumps())
-    assert session.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
+    assert race.show("story", other, "draft_model")[0] == escaped(toyrun.trace().dumps())
+    assert recorded.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
 
 
 # ---- live runs ----
@@ -267,9 +270,7 @@ def test_a_live_run_streams_one_growing_text(engine):
 
 
 def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, monkeypatch):
-    news = [session.News("notice", "Loading."), *[session.News("lines", "")] * 3, session.News("lines", "{}\n")]
-    monkeypatch.setattr(session, "run", lambda _: iter(news))
-    monkeypatch.setattr(race, "UPDATES_PER_SECOND", 1e9)
+    monkeypatch.setattr(session, "run", lambda _: iter([Step("load", text="Loading."), *[""] * 3, "{}\n"]))
     screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
     assert "" not in screens and screens[-1] == "{}\n"
 
@@ -285,27 +286,27 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
         yield None
         yield from toyrun.events()[:3]
         yield None
-        raise WorkerDied("the engine's process ended with -9")
+        raise ProcessDied("the engine's process ended with -9")
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(silent))
+    monkeypatch.setattr(session, "process", toyrun.Engine(silent))
     *told, last = session.run(request.check("Hi"))
-    assert last == session.News("error", text.strings("page")["notice"]["died"])
-    assert sum(bool(news.text) for news in told if news.kind == "lines") == 4
-    assert not session._machine.locked()
+    assert last == Step("error", text=text.strings("page")["notice"]["died"])
+    assert sum(isinstance(item, str) and bool(item) for item in told) == 3
+    assert not session.machine.locked()
 
 
 def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
-    monkeypatch.setattr(session, "_worker", SimpleNamespace(call=lambda *_: (None for _ in itertools.count())))
+    monkeypatch.setattr(session, "process", SimpleNamespace(call=lambda *_: (None for _ in itertools.count())))
     running = session.run(request.check("Hi"))
-    assert [next(running).kind for _ in range(3)] == ["notice", "lines", "lines"]
+    assert [next(running) for _ in range(3)] == [""] * 3
     running.close()
-    assert not session._machine.locked()
+    assert not session.machine.locked()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
-    monkeypatch.setattr(session, "limits", lambda: replace(OWN, seconds=-1.0))
+    monkeypatch.setattr("specdec.ui.session.limits", lambda: replace(OWN, seconds=-1.0))
     last = list(session.run(request.check("Hi")))[-1]
-    assert last.kind == "cut" and "seconds" in last.text
+    assert last.name == "cut" and "seconds" in last.text
     assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
     assert list(race.begin("own", "Hi"))[-1][1]["value"] == last.text
 
@@ -316,20 +317,20 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
         raise error
         yield
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(broken))
+    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
     *lines, last = session.run(request.check("Hi"))
-    assert not any(news.text for news in lines if news.kind == "lines")  # it never claims to be live
+    assert not any(isinstance(item, str) and item for item in lines)  # it never claims to be live
     told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
-    assert (last.kind, last.text) == ("error", told)
-    assert not session._machine.locked()
+    assert (last.name, last.text) == ("error", told)
+    assert not session.machine.locked()
 
 
 def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):
     failed = pickle.loads(pickle.dumps(events.Failed("speculative", 0, "target", NO_ROOM, True, 0.0)))
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(lambda **_: iter([failed])))
+    monkeypatch.setattr(session, "process", toyrun.Engine(lambda **_: iter([failed])))
     with text.speaking("zh"):
-        logs = [news.text for news in session.run(request.check("Hi")) if news.kind == "lines" and news.text]
-    assert json.loads(logs[-1])["reason"].startswith("GPU 的显存不够")
+        lines = "".join(item for item in session.run(request.check("Hi")) if isinstance(item, str)).splitlines()
+    assert json.loads(lines[-1])["reason"].startswith("GPU 的显存不够")
 
 
 # ---- the page ----

@@ -25,8 +25,8 @@ from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
-from specdec.ui import request, session
-from specdec.ui.session import CERTIFICATES
+from specdec.ui import recorded, request
+from specdec.ui.session import CERTIFICATES, session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
@@ -226,16 +226,16 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(one.kind == "lines" for one in islice(growing, 6)) >= 2
     growing.close()
-    assert not session._machine.locked()
+    assert not session.machine.locked()
 
 
 def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert all(session.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
-    assert session.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
+    assert all(recorded.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
+    assert recorded.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
     monkeypatch.setattr(session, "CERTIFICATES", tmp_path / "none.json")
-    assert session.recorded_certificates("toy") == {}
+    assert recorded.recorded_certificates("toy") == {}
 
 
 # Torch's kernel for 8 bits also rounds its inputs: the draft's q differs a little, which shows under a mistake only.

@@ -10,7 +10,7 @@ from contextlib import contextmanager, ExitStack, suppress
 
 import pytest
 
-from specdec.ui import session
+from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
 
@@ -146,7 +146,7 @@ def tokens(page, lane):
 
 def until_free():
     deadline = time.monotonic() + PATIENCE / 1000
-    while session._machine.locked():
+    while session.machine.locked():
         assert time.monotonic() < deadline, "the machine was never given back"
         time.sleep(0.1)
 

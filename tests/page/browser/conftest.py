@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from specdec.ui import results, session
+from specdec.ui import recorded as recordings
+from specdec.ui import results
 from tests import toyreport, toyrun
 from tests.page.browser import chrome
 
@@ -24,7 +25,7 @@ def recorded(tmp_path_factory):
     @contextmanager
     def found():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(session, "TRACES", traces)
+            patch.setattr(recordings, "TRACES", traces)
             patch.setattr(results, "RESULTS", reports)
             yield
 

@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from specdec.ui import classroom, session
+from specdec.ui import classroom
+from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
 from tests import toyrun
@@ -206,7 +207,7 @@ def test_enter_runs_the_real_models(open_page):
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     engine = SlowEngine()
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
+    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector("[data-source=live]")

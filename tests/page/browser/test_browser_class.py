@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from specdec.ui import classroom, session
+from specdec.ui import classroom
+from specdec.ui.session import session
 from tests import toyrun
 from tests.page.browser.chrome import expect, part, step, wait_for
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
@@ -55,7 +56,7 @@ def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
         runs.append(1)
         yield from toyrun.events()
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
+    monkeypatch.setattr(session, "process", toyrun.Engine(race))
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specdec.traces.file import Trace
-from specdec.ui import session
+from specdec.ui.session import session
 from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking, strings
@@ -32,7 +32,7 @@ SERVED = Path(__file__).parents[3] / "docs" / "vllm-race.jsonl"
 def live(page, monkeypatch):
     """A live run of the toy's events on a prompt of the visitor's own."""
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine())
+    monkeypatch.setattr(session, "process", toyrun.Engine())
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Live")

@@ -12,7 +12,8 @@ from specdec.models.grouped import INT7
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
-from specdec.ui import classroom, session
+from specdec.ui import classroom
+from specdec.ui.session import session
 from specdec.ui.text import strings
 from tests import toyrun
 from tests.page.browser import chrome
@@ -45,7 +46,7 @@ def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(broken))
+    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     page.wait_for_selector("#notice .sd-wrong")
@@ -61,7 +62,7 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
         runs.append(asked)
         yield from lost
 
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(race))
+    monkeypatch.setattr(session, "process", toyrun.Engine(race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
     press = says(page).locator("button.sd-quiet")
@@ -80,14 +81,14 @@ def busy(monkeypatch):
     """Somebody else's run has the machine, until the test lets it go."""
     until_free()  # the run of a page that has just been closed may still leave
     engine = SlowEngine()
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(engine.race))
-    ticket = session._machine.join("run")
-    assert session._machine.before(ticket) == (0, 0.0)
+    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
+    ticket = session.machine.join("run")
+    assert session.machine.before(ticket) == (0, 0.0)
     held = [ticket]
 
     def free():
         while held:
-            session._machine.leave(held.pop())
+            session.machine.leave(held.pop())
 
     yield free
     free()
@@ -120,7 +121,7 @@ QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
 @pytest.fixture
 def here(open_page, monkeypatch):
     """The page with this engine chosen, and what it sends from then on."""
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(no_engine))
+    monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
     page, sent = open_page(query=QUERY), []
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()

@@ -10,7 +10,7 @@ import pytest
 
 from specdec.events import Finished
 from specdec.traces.file import Trace
-from specdec.ui import session
+from specdec.ui import recorded
 from specdec.ui.text import ASSETS
 from tests import toyrun
 from tests.page.browser.chrome import (
@@ -67,7 +67,7 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
 
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
-    log = (ASSETS / "traces" / f"{session.FIRST[0]}.jsonl").read_text(encoding="utf-8")
+    log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")
     page.evaluate(LOAD, log)
     told, first = [], None
     for i in range(41):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specdec.methods import METHODS
-from specdec.ui import session
+from specdec.ui.session import session
 from specdec.ui.text import strings
 from tests import toyrun
 from tests.page.browser.chrome import (
@@ -150,7 +150,7 @@ def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
 
 
 def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
-    monkeypatch.setattr(session, "_worker", toyrun.Engine(no_engine))
+    monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
     page = open_page(reduced_motion="reduce")
     page.get_by_role("tab", name="Methods").click()
     cells = page.locator("#arena tbody td")

@@ -1,0 +1,303 @@
+"""The engine in its own process says what it says in this one, stops when told to, and dies without taking anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from specdec import process as calls
+from specdec.drafters.base import NoDrafter
+from specdec.engine import Engine
+from specdec.events import Committed
+from specdec.loop import NO_ROOM
+from specdec.process import Call, EngineProcess, ProcessDied
+from specdec.settings import RunRequest
+from specdec.traces import file
+from specdec.traces.file import Trace
+from specdec.types import Choice, Proposal, SamplingParams, TranslatableText
+from specdec.ui.session import session
+from specdec.ui.tabs import race
+from specdec.ui.text import bind_language
+
+ROOT = Path(__file__).resolve().parents[1]
+PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
+LONG = SamplingParams(max_tokens=200, ignore_end=True)
+PROMPT = "The old lighthouse keeper"
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[EngineProcess]:
+    with contextlib.closing(EngineProcess()) as process:
+        yield process
+
+
+def items(answers: Iterable[Any]) -> list[Any]:
+    """Without heartbeats."""
+    return [answer for answer in answers if answer is not None]
+
+
+def race_on(process: EngineProcess, **changes: Any) -> Call:
+    request = RunRequest(**{"prompt": PROMPT, "drafter": "none", "k": 1, "params": PARAMS} | changes)
+    return process.call("run", request, "cpu", "", str)
+
+
+def run(process: EngineProcess) -> str:
+    return "".join(item for item in race_on(process) if isinstance(item, str))
+
+
+def texts(log: str) -> dict[str, list[int]]:
+    events = Trace.loads(log).events
+    added = [event for event in events if isinstance(event, Committed)]
+    return {lane: [t for e in added if e.lane == lane for t in e.tokens] for lane in ("speculative", "plain")}
+
+
+def test_a_run_over_there_is_a_run_here(process: EngineProcess) -> None:
+    here = Engine(device="cpu").race(PROMPT, "draft_model", 3, params=PARAMS)
+    answers = items(race_on(process, drafter="draft_model", k=3))
+    log = "".join(item for item in answers if isinstance(item, str))
+    assert [item for item in answers if not isinstance(item, str)][-1] == Choice(
+        "draft_model", 3
+    )  # as it was asked for
+    there = Trace.loads(log)
+    assert there.header.models == here.header.models | {"threads": there.header.models["threads"]}
+    assert "torch" in there.header.machine
+    assert texts(log) == texts(here.dumps()) and len(there.events) == len(here.events)
+
+
+def test_preparing_says_what_it_does_and_measures_each_drafter_once(process: EngineProcess, shallow: str) -> None:
+    *steps, choice = items(process.call("prepare", shallow, "cpu"))
+    names = list(dict.fromkeys(step.name for step in steps))
+    assert names == ["compile", "load", "measure"] and all(step.seconds >= 0 for step in steps)
+    assert any(0 < step.done < step.total for step in steps if step.name == "measure") and choice.speedup > 0
+    again = items(process.call("prepare", shallow, "cpu"))
+    assert [step.name for step in again[:-1]] == ["measure"] and again[0].seconds < 1 and again[-1] == choice
+
+
+@pytest.mark.parametrize("after", [0, 5])
+def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process: EngineProcess, after: int) -> None:
+    whole = run(process)
+    running = race_on(process, params=LONG)
+    for _ in range(after):
+        next(running)
+    running.close()
+    assert texts(run(process)) == texts(whole)
+
+
+def test_what_the_engine_refuses_arrives_as_it_was_said(process: EngineProcess) -> None:
+    with pytest.raises(ValueError) as refused:
+        items(race_on(process, prompt="word " * 3000))
+    said = refused.value.args[0]
+    assert isinstance(said, TranslatableText) and "{n}" in said.template and said.values["n"] > said.values["limit"]
+    with pytest.raises(ValueError, match="no drafter 'nothing'"):
+        items(race_on(process, drafter="nothing", k=2))
+    with pytest.raises(ValueError, match="holds no folder"):
+        items(process.call("prepare", "/nowhere", "cpu"))
+    with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
+        items(process.call("no such call"))
+
+
+def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(EngineProcess()) as process:
+        monkeypatch.setattr(process, "start", lambda: (_ for _ in ()).throw(OSError("too many open files")))
+        with pytest.raises(ProcessDied):
+            items(race_on(process))
+        assert not process.turn.locked()
+
+
+def generators_of_ours() -> int:
+    """Count the generators of the project on the stack of the caller."""
+    frames = [frame.frame for frame in inspect.stack() if "/specdec/" in frame.filename]
+    return sum(bool(frame.f_code.co_flags & inspect.CO_GENERATOR) for frame in frames)
+
+
+def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the engine's process the loop and the lanes' turns; in the page's Gradio's function and what it calls."""
+    counts, encoded = list[int](), list[int]()
+
+    class Watched(NoDrafter):
+        def propose(self, *arguments: Any) -> Proposal:
+            counts.append(generators_of_ours())
+            return super().propose(*arguments)
+
+    request = RunRequest(PROMPT, Watched(), 2, PARAMS)
+    engine = Engine(device="cpu")
+    engines = SimpleNamespace(get=lambda pair, device: engine)
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: iter(()))
+    monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
+    monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
+    sent = list[Any]()
+    calls.run(engines, sent.append, request, "cpu", "", str)  # type: ignore[arg-type]
+    assert 0 < max(counts) <= 3
+    lines = "".join(item for item in sent if isinstance(item, str)).splitlines()
+    assert len(lines) == len(encoded)  # the header and each event, once
+
+    counts.clear()
+    answers = iter([Choice("none", 1), *lines])
+
+    class Process:
+        def call(self, *_: Any) -> Any:
+            class Answers:
+                def __iter__(self) -> Any:
+                    return self
+
+                def __next__(self) -> Any:
+                    counts.append(generators_of_ours())
+                    return next(answers)
+
+                def close(self) -> None: ...
+
+            return Answers()
+
+    monkeypatch.setattr(session, "process", Process())
+    encoded.clear()
+    list(bind_language(race.begin)("own", PROMPT, "none", 1))
+    assert 0 < max(counts) <= 3 and not encoded
+
+
+def counted(function: Any, calls: list[int]) -> Any:
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        return function(*arguments, **options)
+
+    return wrapper
+
+
+@pytest.fixture
+def hung(process: EngineProcess) -> Generator[Any, None, None]:
+    """A run that has begun, and whose engine does nothing any more."""
+    running = race_on(process, params=LONG)
+    while next(running) is None:
+        pass
+    os.kill(process.start().pid or 0, signal.SIGSTOP)
+    while next(running) is not None:  # what it said before
+        pass
+    return running
+
+
+@pytest.mark.long
+def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(
+    process: EngineProcess, hung: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = process.start()
+    closing = threading.Thread(target=hung.close, daemon=True)  # as Gradio does, on a thread that nothing may hold up
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive() and first.is_alive()
+    waiting = race_on(process)
+    assert next(waiting) is None and first.is_alive()  # meanwhile its reader may do something else
+    waiting.close()
+    monkeypatch.setattr(calls, "SILENCE_S", 0.0)
+    with pytest.raises(ProcessDied):
+        items(race_on(process))
+    monkeypatch.undo()
+    assert run(process) and not first.is_alive() and process.start() is not first
+
+
+def test_calls_from_many_threads_take_turns(process: EngineProcess) -> None:
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(texts(run(process)))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and all(one == found[0] for one in found)
+
+
+def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(process: EngineProcess) -> None:
+    running = race_on(process, params=LONG)
+    while next(running) is None:
+        pass
+    first = process.start()
+    first.kill()
+    with pytest.raises(ProcessDied):
+        items(running)
+    assert process.start() is not first
+    assert run(process)
+
+
+ENGINE = """
+import os
+import time
+import torch
+
+def fine(engines, send):
+    send(os.getpid())
+
+def spoil(engines, send):  # as torch has it after an illegal address; the call itself may have told that as an event
+    def stays():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+    torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, stays
+    send(os.getpid())
+
+def full(engines, send):
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+CALLS = {"fine": fine, "spoil": spoil, "full": full}
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+    (tmp_path / "toy_engine.py").write_text(ENGINE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with contextlib.closing(EngineProcess("toy_engine")) as process:
+        yield process
+
+
+@pytest.mark.long
+def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: EngineProcess) -> None:
+    """The call itself keeps its answers, and one that waited for its turn is whole, too."""
+    (first,) = items(toy.call("fine"))
+    spoiling = toy.call("spoil")
+    told = [next(spoiling)]
+    waiting = toy.call("fine")
+    assert next(waiting) is None
+    assert items([*told, *spoiling]) == [first]
+    (second,) = items(waiting)
+    assert second != first
+
+
+@pytest.mark.long
+def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy: EngineProcess) -> None:
+    with pytest.raises(ValueError) as refused:
+        items(toy.call("full"))
+    assert refused.value.args[0] == NO_ROOM
+    assert items(toy.call("fine")) == [toy.start().pid]
+
+
+def test_it_ends_with_whoever_started_it() -> None:
+    code = (
+        "import os; from specdec.process import EngineProcess; process = EngineProcess()\n"
+        "print(process.start().pid, flush=True); os._exit(9)"  # without any farewell
+    )
+    pid = int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/status").read_text().split("State:")[1][:4]:
+        assert time.monotonic() < deadline, "the engine outlives the page"
+        time.sleep(0.1)
+
+
+@pytest.mark.long
+def test_the_page_has_its_engine_prepared_before_anybody_asks() -> None:
+    code = (
+        "import sys, time; from specdec.ui import menu, session as module; module.PREPARE_AFTER_S = 0.0\n"
+        "menu.first_family = lambda: 'embedded'\n"
+        "session = module.session\n"
+        "session.prepare(); session.prepare()\n"
+        "while 'embedded' not in session.choices: time.sleep(0.1)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
