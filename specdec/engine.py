@@ -258,8 +258,9 @@ class Engine:
         """Return the names of the models that may have to be fetched."""
         if self._in_memory or self._is_folder():
             return ()
-        pair = presets.parse_pair(str(self._target))
-        return (*(pair.models if pair else (str(self._target),)), *map(str, self._drafts))
+        if pair := presets.parse_pair(str(self._target)):
+            return (*pair.models, *map(str, self._drafts))
+        return (str(self._target), *map(str, self._drafts)) if self._drafts else ()
 
     def _is_folder(self) -> bool:
         """Return whether the target is the embedded family, or a folder with `target/` and `tokenizer/`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "types sampling verify rules events text describe engine".split()
+READING = "types sampling verify rules events text describe loop".split()
 ALLOWED = {
     "types": set(),
     "text": {"types"},
@@ -20,27 +20,30 @@ ALLOWED = {
     "rules": {"types", "sampling", "verify"},
     "events": {"types"},
     "describe": {"types", "events", "sampling"},
-    "engine": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
+    "loop": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
     "figures": {"types", "events", "figures"},
     "methods": {"types", "models", "drafters"},
     "settings": {"types", "exposure", "methods"},
-    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families"},
+    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {*READING, "methods", "models", "drafters", "figures", "families", "gpu", "proof", "lanes"} - {"text"},
+    "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
-    "servers": {"types", "methods", "events", "models", "families", "proof", "lanes", "servers"},
+    "servers": {"types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
+    "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
+    - {"sampling", "describe", "loop", "text"},
+    "process": {"types", "events", "settings", "traces", "engine", "families", "loop", "gpu", "models", "proof"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"figures"},
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
-SESSION = {"exposure", "paths", "methods", "settings", "types", "events", "families", "lanes", "traces", "ui"}
+SESSION = {"exposure", "methods", "settings", "types", "families", "process", "ui"}
 PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,15 +20,16 @@ import pytest
 import torch
 
 from specdec import cli as terminal
+from specdec import engine
 from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.cli import render
-from specdec.events import Committed, Failed
-from specdec.families import zoo
-from specdec.families.zoo import EMBEDDED, load
+from specdec.engine import Engine
+from specdec.events import Committed, Event, Failed
+from specdec.families import hub, zoo
+from specdec.families.zoo import EMBEDDED
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
-from specdec.lanes import race as races
 from specdec.lanes.interleave import PEER
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -86,6 +88,7 @@ def test_no_error_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
         raise ValueError("no template: \x1b]0;title\x07\u202e")
 
     monkeypatch.setattr(zoo, "load_pair", loads)
+    monkeypatch.setattr(hub, "is_here", lambda name: True)
     assert terminal.main(["x", "--target", "a/b"]) == 2
     assert capsys.readouterr().err == "specdec: no template: ⟨001B⟩]0;title⟨0007⟩⟨202E⟩\n"
     assert terminal.main(["trace", "/no\x1b[2J"]) == 1
@@ -291,20 +294,27 @@ def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
 
-def test_ctrl_c_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def pressed(*_: object, **__: object) -> None:
+def test_ctrl_c_gets_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And what ran until then is saved."""
+    saved, events = tmp_path / "run.jsonl", toyrun.events()[:9]
+
+    def pressed(*_: object, **__: object) -> Iterator[Event]:
+        yield from events
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(races, "race", pressed)
-    assert terminal.main(["Once"]) == 130
+    monkeypatch.setattr(engine, "race", pressed)
+    assert terminal.main(["Once", "-k", "2", "--drafter", "none", "--save", str(saved)]) == 130
     assert capsys.readouterr().err == "specdec: stopped\n"
+    assert list(Trace.load(saved).events) == events
 
 
 def test_a_target_that_failed_is_no_success(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
-    monkeypatch.setattr(races, "race", lambda *_, **__: iter([*toyrun.events(), broken]))
+    monkeypatch.setattr(engine, "race", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
     assert terminal.main(["Once"]) == 1
     assert "out of memory" in capsys.readouterr().out
 
@@ -334,7 +344,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     options, asked = bench.Options(suite="embedded", tokens=4, repeats=3, k=(2,)), prompts.PROMPTS["story"][:1]
-    assert len(list(bench.measure(load(shallow), options, {"story": asked}))) == 1
+    assert len(list(bench.measure(Engine(shallow), options, {"story": asked}))) == 1
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting

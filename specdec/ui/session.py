@@ -207,8 +207,7 @@ class Session:
 def worded(step: Step | None, remark: str = "") -> Step:
     """Return a step of preparing with a sentence that says what is done, how long it takes, and how far it is."""
     if step is None:
-        text = notice("looking")
-        step = Step("running")
+        step, text = Step("fetch"), notice("looking")
     elif step.name == "fetch":
         unit, digits, size = ("GB", 1, 1e9) if step.total >= 1e9 else ("MB", 0, 1e6)
         done, total = f"{step.done / size:.{digits}f}", f"{step.total / size:.{digits}f} {unit}"

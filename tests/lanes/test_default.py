@@ -22,7 +22,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The drafters whose costs were measured, in turn."""
     asked: list[str] = []
 
-    def measure(family: Any, name: str) -> Costs:
+    def measure(family: Any, name: str, report: Any) -> Costs:
         asked.append(name)
         costs: Costs = family.real[name]
         return costs

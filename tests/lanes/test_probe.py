@@ -13,6 +13,7 @@ from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
 from specdec.lanes.probe import probe
+from specdec.loop import Resources
 from specdec.proof.toys import TokenList
 from specdec.sampling import Sampler
 from specdec.types import Costs, Proposal, SamplingParams
@@ -87,7 +88,7 @@ class Family:
     """As much of a family as `probe` asks for."""
 
     def __init__(self, clock: Clock, **how: Any) -> None:
-        self.clock, self.how, self.costs = clock, how, dict[str, Costs]()
+        self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 
     def encode(self, text: str) -> list[int]:
         return [0]

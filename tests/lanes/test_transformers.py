@@ -154,9 +154,9 @@ def test_its_model_is_read_once_and_ends_with_ours(shallow: str) -> None:
     family = zoo.load_folder(Path(shallow), "shallow", torch.float32)
     target = peer.unwrapped(family.target)
     list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
-    model = weakref.ref(peer.library_model(target))
+    model = weakref.ref(peer.library_model(target, family.resources.peers))
     list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
-    assert model() is not None and peer.library_model(target) is model()
+    assert model() is not None and peer.library_model(target, family.resources.peers) is model()
     del family, target
     gc.collect()
     assert model() is None

@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 
 from specdec.exposure import EXPOSURE, limits
 from specdec.ui.build import build
-from specdec.ui.gateway import guard, visitors
+from specdec.ui.gateway import guard
+from specdec.ui.session import session
 from specdec.ui.theme import launch_settings
 
 NAMES = ("SPACE_ID", "SPECDEC_PUBLIC", guard.HOSTS, guard.PROXIES)
@@ -182,7 +183,7 @@ def test_only_a_proxy_that_the_owner_names_says_who_asks(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     seen: list[str] = []
-    monkeypatch.setattr(visitors.rate_limit, "wait_s", lambda address: seen.append(address) or 60.0)
+    monkeypatch.setattr(session.rate_limit, "wait_s", lambda address: seen.append(address) or 60.0)
     url, told = launched(), {"X-Forwarded-For": forwarded}
     event = httpx.post(f"{url}gradio_api/call/v2/run", json={"prompt": "Once"}, headers=told).json()["event_id"]
     httpx.get(f"{url}gradio_api/call/run/{event}")

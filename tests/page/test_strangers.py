@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from specdec.exposure import EXPOSURE, limits
+from specdec.families import hub
 from specdec.ui import menu, request
 from specdec.ui.session import session
 from specdec.ui.tabs import race
@@ -55,7 +56,7 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
     exposed: None, door: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
-    monkeypatch.setattr(session.hub, "fetch", lambda *_: pytest.fail("something was fetched"))
+    monkeypatch.setattr(hub, "fetch", lambda *_: pytest.fail("something was fetched"))
     for family in (folder, f"{folder} + {folder}", "owner/model"):
         with pytest.raises(request.InputError, match=r"one of: embedded|!"):
             PAIR[door](family)

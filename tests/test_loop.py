@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from specdec import engine
+from specdec import loop
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
@@ -125,8 +125,8 @@ def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]
 def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
     """On a GPU it does so in the cycle of its first draft."""
 
-    class LateReader(engine.HostExecutor):
-        def cycle(self, tokens: Sequence[int], k: int) -> engine.CycleResult:
+    class LateReader(loop.HostExecutor):
+        def cycle(self, tokens: Sequence[int], k: int) -> loop.CycleResult:
             return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
 
     events = list(generate(one := task(), executor=LateReader(one)))
@@ -309,7 +309,7 @@ class FullCard(TableModel):
 def test_without_room_a_run_ends_in_one_sentence(full: Task) -> None:
     *_, failed, _ = run(full)
     assert isinstance(failed, Failed) and failed.fatal
-    assert failed.reason is engine.NO_ROOM  # no class of errors before it, and a page can translate it
+    assert failed.reason is loop.NO_ROOM  # no class of errors before it, and a page can translate it
 
 
 class BrokenSampler(RandomSampler):
@@ -349,8 +349,8 @@ def test_every_run_ends_with_finished_whatever_breaks(
         case "bytes":
             one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))  # type: ignore[arg-type]
         case "describe":
-            broken = from_the_tenth_call(engine.describe.verification)
-            monkeypatch.setattr(engine.describe, "verification", broken)
+            broken = from_the_tenth_call(loop.describe.verification)
+            monkeypatch.setattr(loop.describe, "verification", broken)
     events = list(generate(one, sampler))
     assert isinstance(events[0], Started)
     failed = [event for event in events if isinstance(event, Failed)]
@@ -387,7 +387,7 @@ def test_limits_of_a_task() -> None:
 
 
 def test_limits_of_a_draft() -> None:
-    engine.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
+    loop.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
     for tokens, parents, told in (
         ((1,) * 65, (-1,) * 65, "more than 64"),
         ((1, 2), (-1,), "do not form a tree"),
@@ -395,10 +395,10 @@ def test_limits_of_a_draft() -> None:
         ((1,), (-2,), "do not form a tree"),
     ):
         with pytest.raises(ValueError, match=told):
-            engine.check_proposal(Proposal(tokens, parents), 4, 12)
+            loop.check_proposal(Proposal(tokens, parents), 4, 12)
     distribution = torch.zeros(1, 12).index_fill(1, torch.tensor([3]), 1.0)
-    with pytest.raises(engine.DraftError, match="its own distribution excludes"):
-        engine.check_proposal(Proposal.chain([1], distribution), 4, 12)
+    with pytest.raises(loop.DraftError, match="its own distribution excludes"):
+        loop.check_proposal(Proposal.chain([1], distribution), 4, 12)
 
 
 def test_what_a_broken_run_held_back_is_shown() -> None:
