@@ -51,7 +51,6 @@ BAD = [
     ({"drafter": "magic"}, "drafter"),
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
-    ({"drafter": "auto"}, "default takes"),
     ({"rule": "magic"}, "rule"),
     ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),
