@@ -14,7 +14,7 @@ from tokenizers import models, pre_tokenizers, processors, Tokenizer
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
 from specdec.engine import generate, Task
-from specdec.events import Committed, Failed
+from specdec.events import Failed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
 from specdec.models import native
@@ -25,6 +25,7 @@ from specdec.types import SamplingParams
 from tests.drafters.naiveheads import naive_eagle3, naive_medusa, Weights
 from tests.drafters.test_heads import cycles, Watched
 from tests.families import toypairs
+from tests.tokens import ids
 from tests.toyheads import (
     decoder,
     DRAFT_IDS,
@@ -277,7 +278,7 @@ def greedy(family: zoo.Family, name: str) -> list[int]:
     view, drafter = family.lane(name, 64)
     events = list(generate(Task(view, TEXT, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
     assert not any(isinstance(event, Failed) for event in events)
-    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+    return ids(events)
 
 
 def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path]) -> None:
