@@ -23,6 +23,7 @@ from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseS
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
 from tests.baddrafts import bad_drafts
+from tests.tokens import ids
 
 TARGET = TableModel(12, seed=1, context=256)
 DRAFT = TableModel(12, seed=2, base=TARGET, context=256)
@@ -53,10 +54,6 @@ class Adversary:
 
 def run(task: Task) -> list[Event]:
     return list(generate(task))
-
-
-def ids(events: Sequence[Event]) -> list[int]:
-    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
 
 
 def end(events: Sequence[Event]) -> Finished:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import subprocess
 import sys
 import zlib
-from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -39,7 +37,12 @@ def test_the_project_and_the_lists_for_pip_agree() -> None:
     page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench")])
     assert list(page) == declared("requirements.txt")
     assert listed("dev") == declared("requirements-dev.txt")
-    assert len(listed("dependencies")) <= 8 and len(page) <= 16
+    assert len(listed("dependencies")) <= 10 and len(page) <= 18
+
+
+def test_changelog_and_citation_begin_with_this_version() -> None:
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0] == specdec.__version__
+    assert f"\nversion: {specdec.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_head_of_the_readme_fits_what_is_required() -> None:
@@ -51,29 +54,32 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
     assert (ROOT / told["app_file"]).is_file() and len(told["short_description"]) <= 60
 
 
-EXTRAS = {"ui": ["app"], "bench": ["bench"], "app.py": ["app"]}  # what rooms need beside the engine's packages
+EXTRAS = {"ui": ["app"], "bench": ["bench"]}  # what rooms need beside the engine's packages
+ALL = ["app", "bench", "dev"]
+NAMES = {"markdown_it": "markdown-it-py", "PIL": "pillow"}  # packages whose module has another name
+OPTIONAL = {"triton", "llama-cpp"}  # triton comes with torch for a GPU; the bench measures llama.cpp where it is
 
 
-@functools.cache
-def bringing(name: str) -> set[str]:
-    """A package and those that it cannot do without."""
-    needed = (Requirement(line) for line in requires(name) or [])
-    return {name, *(one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""}))}
+def imports(path: Path) -> set[str]:
+    """The packages whose modules a file imports anywhere."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    others = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"specdec", "tools", "tests"}
+    return {NAMES.get(name, name.replace("_", "-")) for name in others} - OPTIONAL
 
 
-def test_every_import_is_declared_where_it_belongs() -> None:
-    homes = packages_distributions()
-    for path in [*(ROOT / "specdec").rglob("*.py"), ROOT / "app.py"]:
-        room = path.relative_to(ROOT / "specdec").parts[0] if path.name != "app.py" else path.name
-        known = [*listed("dependencies"), *(line for extra in EXTRAS.get(room, []) for line in listed(extra))]
-        names = {one.lower().replace("-", "_") for line in known for one in bringing(Requirement(line).name)}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
-            for module in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"specdec"}:
-                brought = {home.lower().replace("-", "_") for home in homes.get(module, [module])}
-                optional = module == "triton"  # comes with torch for a GPU
-                assert optional or brought & names, f"{path} imports {module}"
+def test_what_is_imported_is_declared_where_it_belongs_and_nothing_else() -> None:
+    used = set[str]()
+    files = (file for top in ("specdec", "tools", "tests") for file in (ROOT / top).rglob("*.py"))
+    for path in (ROOT / "app.py", *files):
+        top, room = path.relative_to(ROOT).parts[:2] if path.parent != ROOT else ("", "")
+        extras = EXTRAS.get(room, []) if top == "specdec" else ALL
+        lines = [line for key in ("dependencies", *extras) for line in listed(key)]
+        missing = imports(path) - {Requirement(line).name.replace("_", "-") for line in lines}
+        assert not missing, f"{path} imports {missing}"
+        used |= imports(path)
+    assert {Requirement(line).name.replace("_", "-") for line in declared("requirements.txt")} <= used
 
 
 def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
@@ -110,7 +116,8 @@ def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "specdec").rglob("*.py")}
     kept = [path for path in (ROOT / "assets").rglob("*") if path.is_file() and not left_out(path)]
     assert {*wheel} == ours | {f"specdec/{path.relative_to(ROOT).as_posix()}" for path in kept} | {
-        "specdec/models/native.cpp"
+        "specdec/models/native.cpp",
+        "specdec/py.typed",
     }
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from specdec import cli as terminal
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.events import Committed, Event, Failed, from_dict, to_dict, Verified
+from specdec.events import Committed, Failed, from_dict, to_dict, Verified
 from specdec.loop import generate, Task
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
@@ -27,12 +27,9 @@ from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
 from tests.proof.test_lossless import EXACT
 from tests.proof.test_prove import few
+from tests.tokens import ids
 
 WARM = SamplingParams(temperature=1.0)
-
-
-def ids(events: list[Event], lane: str = "speculative") -> list[int]:
-    return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
 
 
 # Lossless: every random path against the exact distribution.

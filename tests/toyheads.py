@@ -21,8 +21,9 @@ from specdec.models.config import Config
 from specdec.models.quantised import QuantisedCopy
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
+from specdec.proof.enumeration import completed, JointDistribution
 from specdec.proof.toys import TableModel
-from specdec.sampling import RandomSampler
+from specdec.sampling import probabilities, RandomSampler
 from specdec.types import Costs, Proposal, SamplingParams
 
 LAYERS, WIDTH, HEADS = 6, 32, 2
@@ -232,6 +233,16 @@ class Run:
         self.view.forward([self.text[-1], *proposal.tokens], self.cache, proposal.parents, len(proposal) + 1)
         self.cache.keep(len(self.text), path)
         self.text += [*(proposal.tokens[node] for node in path), token]
+
+
+def exact_texts(target: Any, prompt: Sequence[int], params: SamplingParams) -> JointDistribution:
+    """The target's own distribution of texts of `params.max_tokens` tokens."""
+
+    def row(text: tuple[int, ...]) -> list[float]:
+        logits = target.forward([*prompt, *text], target.new_cache(len(prompt) + params.max_tokens))
+        return probabilities(logits[-1:], params)[0].tolist()
+
+    return completed({(): 1.0}, params.max_tokens, row)
 
 
 def path_to(proposal: Proposal, node: int) -> list[int]:

@@ -29,29 +29,35 @@ ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if th
 
 def load_tokenizer(header: Header) -> Tokenizer:
     """Make the tokenizer of a GGUF file. Raises ValueError for a kind that is not supported."""
-    kind = header.value("tokenizer.ggml.model")
+    kind, split = header.value("tokenizer.ggml.model"), SPLITS.get(header.value("tokenizer.ggml.pre", ""), "")
     if kind == "llama":
         from transformers import AutoTokenizer
 
-        loaded: Tokenizer = AutoTokenizer.from_pretrained(
-            header.path.parent, gguf_file=header.path.name
-        ).backend_tokenizer
-        return loaded
-    split_name = header.value("tokenizer.ggml.pre", "")
-    if kind != "gpt2" or split_name not in SPLITS:
-        raise ValueError(f"its tokenizer is of the kind {kind} {split_name}; supported are {', '.join(SPLITS)}")
+        path = header.path
+        tokenizer: Tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).backend_tokenizer
+    elif kind == "gpt2" and split:
+        tokenizer = byte_level_of(header, split)
+    else:
+        name = header.value("tokenizer.ggml.pre", "")
+        raise ValueError(f"its tokenizer is of the kind {kind} {name}; supported are {', '.join(SPLITS)}")
+    begins = header.value("tokenizer.ggml.add_bos_token", kind == "llama" or split == LLAMA3)
+    if begins and (first := control(header, "bos")):  # transformers 5.20 leaves it out
+        bos = (first, header.value("tokenizer.ggml.bos_token_id"))
+        tokenizer.post_processor = processors.TemplateProcessing([first, "$A"], special_tokens=[bos])
+    return tokenizer
+
+
+def byte_level_of(header: Header, split: str) -> Tokenizer:
+    """Make a byte-level tokenizer with the file's own control tokens."""
     texts = header.value("tokenizer.ggml.tokens")
     types = header.value("tokenizer.ggml.token_type", [1] * len(texts))
     # Padding rows, which the converter calls [PAD…], are left out.
     table = {text: i for i, text in enumerate(texts) if not (types[i] == UNUSED and text.startswith("[PAD"))}
-    tokenizer = byte_level(SPLITS[split_name], table, header.value("tokenizer.ggml.merges"))
+    tokenizer = byte_level(split, table, header.value("tokenizer.ggml.merges"))
     controls = [text for text, i in table.items() if types[i] == CONTROL]
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in controls])
     user_defined = [text for text, i in table.items() if types[i] == USER_DEFINED]
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in user_defined])
-    begins = header.value("tokenizer.ggml.add_bos_token", SPLITS[split_name] == LLAMA3)
-    if begins and (first := control(header, "bos")):
-        tokenizer.post_processor = processors.TemplateProcessing([first, "$A"], special_tokens=[(first, table[first])])
     return tokenizer
 
 

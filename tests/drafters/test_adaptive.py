@@ -12,11 +12,6 @@ import pytest
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import ChainDrafter, Drafter
-from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import Task
-from specdec.proof.enumeration import output_distribution
-from specdec.proof.toys import Case, run_loop
-from specdec.rules import RULES
 from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
 
@@ -123,29 +118,3 @@ def test_costs_go_on_as_they_grew() -> None:
     assert costs.cycle(0) == 1.0
     assert costs.cycle(2) == pytest.approx(0.2 + 1.4 + 0.05)
     assert costs.verify(4) == pytest.approx(1.8)
-
-
-@pytest.mark.parametrize("rule", ["rejection", "block", "shared_noise"])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
-def test_a_depth_that_depends_on_the_draft_leaves_the_distribution_as_it_is(rule: str, seed: int) -> None:
-    """Every random path of the shipped loop; the draft ends behind one token or two, as they come."""
-    case, depths = Case(3, 2, 3, seed=seed), set[int]()
-    _, draft = case.models()
-
-    class Watched(AdaptiveDrafter):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-            proposal = super().propose(tokens, k, params, sampler)
-            if k == 2:  # the most that is wanted behind the first token
-                depths.add(len(proposal))
-            return proposal
-
-    def task() -> Task:
-        return case.task(RULES[rule](), Watched(DraftModelDrafter(draft), Costs(0.35, (1.0, 1.05, 1.1, 1.15))))
-
-    distribution, _ = output_distribution(run_loop(task))
-    exact = case.exact_distribution()
-    assert (
-        max(abs(distribution.get(text, 0.0) - exact.get(text, 0.0)) for text in distribution.keys() | exact.keys())
-        <= 1e-12
-    )
-    assert len(depths) > 1

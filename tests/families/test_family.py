@@ -24,6 +24,7 @@ from specdec.models.transformer import Transformer
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
+from tests.tokens import ids
 
 PROMPT = "The old captain looked at the sea and"
 
@@ -34,10 +35,6 @@ def exact() -> Family:
     costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05)  # measuring them takes seconds
     family.costs.setdefault("draft_model", costs)
     return family
-
-
-def ids(events: list[Event], lane: str = "speculative") -> list[int]:
-    return [t for e in events if isinstance(e, Committed) and e.lane == lane for t in e.tokens]
 
 
 @pytest.mark.parametrize("part", ["target", "draft_model"])

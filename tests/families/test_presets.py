@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from specdec.events import Committed
 from specdec.families import hub, presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
+from tests.tokens import ids
 
 
 def test_a_pair_is_written(tmp_path: Path) -> None:
@@ -47,10 +47,7 @@ def test_a_pair_runs_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert family.describe()["chat"] == ["<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"]
     assert {"draft_model", "prompt_lookup", "none"} <= family.drafters.keys()
     events = list(race(family, "Once upon", params=SamplingParams(max_tokens=12)))
-    spoken, plain = (
-        [token for e in events if isinstance(e, Committed) and e.lane == lane for token in e.tokens]
-        for lane in ("speculative", "plain")
-    )
+    spoken, plain = ids(events), ids(events, "plain")
     assert spoken == plain and len(plain) == 12
 
 

@@ -17,8 +17,8 @@ from specdec.loop import generate, Task
 from specdec.models.grouped import GGUF
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
-from specdec.sampling import probabilities
 from tests.families import togguf
+from tests.toyheads import exact_texts
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
@@ -58,16 +58,8 @@ def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Fam
         target, drafter = alone.lane("quantised", 64)
         return Task(target, prompt, params, drafter, k=2, details=False)
 
-    exact: dict[tuple[int, ...], float] = {(): 1.0}
-    for _ in range(params.max_tokens):
-        rows = {text: alone.target.forward([*prompt, *text], alone.target.new_cache(64))[-1:] for text in exact}
-        exact = {
-            (*text, token): chance * float(probabilities(rows[text], params)[0, token])
-            for text, chance in exact.items()
-            for token in probabilities(rows[text], params)[0].nonzero().flatten().tolist()
-        }
     distribution, _ = output_distribution(run_loop(task))
-    assert total_variation(distribution, exact) < 1e-5
+    assert total_variation(distribution, exact_texts(alone.target, prompt, params)) < 1e-5
 
 
 def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:

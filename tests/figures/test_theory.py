@@ -71,17 +71,6 @@ def test_the_chances_of_keeping_so_many_sum_to_one_and_have_the_expected_mean() 
         assert sum(n * chance for n, chance in enumerate(chances)) == pytest.approx(expected_accepted(alpha, 4))
 
 
-def test_expected_tokens_is_what_coins_give() -> None:
-    rng = random.Random(0)
-    total = 0
-    for _ in range(20_000):
-        kept = 0
-        while kept < 4 and rng.random() < 0.6:
-            kept += 1
-        total += kept + 1
-    assert total / 20_000 == pytest.approx(expected_tokens(0.6, 4), abs=0.03)
-
-
 @pytest.mark.parametrize(("alpha", "c", "k"), [(0.6, 0.08, 3), (0.8, 0.08, 6), (0.8, 0.2, 4), (0.6, 0.78, 0)])
 def test_best_k(alpha: float, c: float, k: int) -> None:
     assert best_k(alpha, c) == k

@@ -27,7 +27,7 @@ from specdec.drafters.eagle3 import Eagle3Drafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.events import Committed, Event, Failed, Finished
+from specdec.events import Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import Cycle
@@ -38,6 +38,7 @@ from specdec.types import Costs, SamplingParams
 from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
 from tests.gpu.toysampler import TableSampler
 from tests.models.test_models import FAMILIES
+from tests.tokens import ids
 from tests.toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
 
 pytestmark = pytest.mark.cuda
@@ -122,10 +123,6 @@ def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
     assert cycle.graphs.reason == "" and cycle.graphs.seconds > 0.0
     with pytest.raises(RuntimeError), no_hidden_syncs():
         cycle.length.item()
-
-
-def ids(events: list[Event]) -> list[int]:
-    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
 
 
 @pytest.fixture(autouse=True)

@@ -29,6 +29,7 @@ from specdec.types import Costs
 from tests.gpu.hostreads import host_reads
 from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
 from tests.gpu.toysampler import TableSampler
+from tests.tokens import ids
 from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
 SHARED = Resources()
@@ -149,10 +150,6 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
 
 def moment(event: Event) -> float:
     return float(getattr(event, "at", getattr(event, "end", 0.0)))
-
-
-def ids(events: list[Event]) -> list[int]:
-    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
 
 
 def test_a_text_ends_where_the_plain_loop_ends_it() -> None:

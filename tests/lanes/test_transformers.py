@@ -24,6 +24,7 @@ from specdec.proof.toys import TableModel
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
+from tests.tokens import ids
 
 pytestmark = pytest.mark.skipif(not (zoo.EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
 K, PROMPT = 3, "Once upon a time"
@@ -43,10 +44,6 @@ def run(family: zoo.Family, drafter: str = "draft_model", params: SamplingParams
 
 def only(events: Sequence[Event], kind: type) -> list[Any]:
     return [event for event in events if event.lane == PEER and isinstance(event, kind)]
-
-
-def ids(events: Sequence[Event], lane: str) -> list[int]:
-    return LaneStats.from_events(events, lane).ids
 
 
 def threads() -> list[str]:

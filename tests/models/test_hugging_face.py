@@ -15,12 +15,13 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import models, pre_tokenizers, Tokenizer
 
-from specdec.events import Committed, Failed
+from specdec.events import Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
 from specdec.loop import generate, Task
 from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
+from tests.tokens import ids
 from tests.toyheads import LAYERS, medusa_weights, WIDTH
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
@@ -130,7 +131,7 @@ def greedy(family: zoo.Family, name: str, k: int = 4) -> list[int]:
     view, drafter = family.lane(name, 64)
     events = list(generate(Task(view, TEXT[:9], SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=k)))
     assert not any(isinstance(event, Failed) for event in events), events
-    return [token for event in events if isinstance(event, Committed) for token in event.tokens]
+    return ids(events)
 
 
 def generated(model: Any) -> list[int]:
@@ -168,8 +169,7 @@ def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
 
 def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> None:
     events = list(race(gemma, "w3 w4 w5", "draft_model", 3, SamplingParams(max_tokens=12, ignore_end=True), peer=True))
-    told = [event for event in events if isinstance(event, Committed)]
-    peer, plain = ([token for e in told if e.lane == lane for token in e.tokens] for lane in (PEER, PLAIN))
+    peer, plain = (ids(events, lane) for lane in (PEER, PLAIN))
     assert peer == plain and len(plain) == 12
 
 

@@ -22,11 +22,11 @@ from specdec.models.packed import FILE, pack_rows
 from specdec.models.reduced import MAP, output_rows, READS, reduced_tensors, ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
-from specdec.proof.enumeration import output_distribution
+from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
-from specdec.sampling import probabilities
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
+from tests.toyheads import exact_texts
 
 WIDTH = 32
 
@@ -98,17 +98,7 @@ def test_the_output_is_the_target_s_distribution_over_every_random_path(target: 
         return Task(TargetView(model), [0], params, DraftModelDrafter(draft, 8), k=2, details=False)
 
     distribution, _ = output_distribution(run_loop(task))
-    exact: dict[tuple[int, ...], float] = {(): 1.0}
-    for _ in range(params.max_tokens):
-        exact = {
-            (*text, token): chance * share
-            for text, chance in exact.items()
-            for token, share in enumerate(
-                probabilities(model.forward([0, *text], model.new_cache(8)), params)[0].tolist()
-            )
-        }
-    assert max(abs(distribution.get(text, 0.0) - chance) for text, chance in exact.items()) < 1e-5
-    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-5)
+    assert total_variation(distribution, exact_texts(model, [0], params)) < 1e-5
 
 
 def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: Path, tmp_path: Path) -> None:

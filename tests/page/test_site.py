@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+from huggingface_hub import RepoCard
 
 from specdec.cli import main
 from specdec.families.browser import files
@@ -59,8 +59,7 @@ def test_what_the_host_is_told_is_there(made: Path) -> None:
 
 
 def test_a_static_space_finds_its_settings(made: Path) -> None:
-    head = (made / "README.md").read_text(encoding="utf-8").split("---\n")[1]
-    settings = yaml.safe_load(head)
+    settings = RepoCard((made / "README.md").read_text(encoding="utf-8")).data
     assert settings["sdk"] == "static" and settings["license"] == "apache-2.0" and settings["title"]
     assert (made / settings["app_file"]).is_file()
     assert settings["custom_headers"]["cross-origin-opener-policy"] == "same-origin"  # the engine then has threads

@@ -54,7 +54,6 @@ BAD = [
     ({"drafter": "magic"}, "drafter"),
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
-    ({"drafter": "auto"}, "Choose a drafter"),
     ({"rule": "magic"}, "rule"),
     ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),

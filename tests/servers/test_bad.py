@@ -150,14 +150,6 @@ def test_the_terminal_ends_at_a_server_that_drips(
     assert "did not finish within 0.5 seconds" in capsys.readouterr().err
 
 
-def test_a_redirect_is_not_followed() -> None:
-    with Stub(lambda _: Reply.of(MODELS)) as inner:
-        sent = Reply([], 302, headers={"location": inner.address + "/v1/models"})
-        with Stub(lambda _: sent) as outer, pytest.raises(ServerError, match="status 302"):
-            connect(outer.address, KEY, QUICK)
-        assert not inner.asked
-
-
 @pytest.mark.parametrize(
     ("models", "said"),
     [

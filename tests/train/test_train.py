@@ -14,11 +14,12 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from specdec.events import Committed, Drafted, Failed
+from specdec.events import Drafted, Failed
 from specdec.families import zoo
 from specdec.loop import generate, Task
 from specdec.training.loop import fit, Progress
 from specdec.types import SamplingParams
+from tests.tokens import ids
 from tools.train import __main__ as train
 from tools.train import corpus, data, facts, target
 
@@ -106,7 +107,7 @@ def test_what_was_trained_drafts(family: Path) -> None:
         view, drafter = ours.lane(name, 48)
         events = list(generate(Task(view, ours.encode("the old king"), params, drafter, k=4)))
         assert not any(isinstance(event, Failed) for event in events)
-        texts[name] = [token for event in events if isinstance(event, Committed) for token in event.tokens]
+        texts[name] = ids(events)
         if name in models:
             assert any(isinstance(event, Drafted) for event in events)
     assert all(text == texts["none"] for text in texts.values())

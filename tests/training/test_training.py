@@ -22,7 +22,6 @@ from safetensors.torch import save_file
 from specdec import cli as terminal
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
-from specdec.events import Committed
 from specdec.families import zoo
 from specdec.families.published import load_drafter
 from specdec.loop import generate, Task
@@ -40,6 +39,7 @@ from specdec.training.train import load_target, train
 from specdec.training.writing import continued, tokens_around, Writer
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
+from tests.tokens import ids
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
@@ -311,12 +311,12 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     assert stat.S_IMODE((out / FILE).stat().st_mode) == 0o666 & ~umask
 
     family = zoo.load_pair(target, out)
-    ids, written = family.encode(PROMPTS[0]), []
+    prompt, written = family.encode(PROMPTS[0]), []
     for name, k in (("none", 0), (method, 4)):
-        view, drafter = family.lane(name, len(ids) + 40)
+        view, drafter = family.lane(name, len(prompt) + 40)
         assert k == 0 or isinstance(drafter, kind)
-        task = Task(view, ids, SamplingParams(max_tokens=32, ignore_end=True), drafter, k, details=False)
-        written.append([token for event in generate(task) if isinstance(event, Committed) for token in event.tokens])
+        task = Task(view, prompt, SamplingParams(max_tokens=32, ignore_end=True), drafter, k, details=False)
+        written.append(ids(generate(task)))
     assert written[0] == written[1] and len(written[0]) == 32
 
     best = json.loads((out / "config.json").read_text())

@@ -5,18 +5,18 @@ Sizes and training are read from the embedded family's files. Template and pictu
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import gradio as gr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import escape, Markup
 
 from ...methods import EXIT, Method, METHODS
 from .. import menu
 from ..text import of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
-_templates = Environment(  # escapes all values, except our own `Markup`
+_templates = Environment(  # escapes all values but pictures
     loader=FileSystemLoader(PICTURES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 
@@ -47,9 +47,9 @@ def card(method: Method) -> dict[str, Any]:
     }
 
 
-def picture(name: str, text: str) -> Markup:
+def picture(name: str, text: str) -> str:
     drawing = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
-    return Markup(drawing.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1))
+    return drawing.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1)
 
 
 def weights(method: Method) -> str:
