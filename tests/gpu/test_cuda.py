@@ -34,8 +34,8 @@ from specdec.engine import Task
 from specdec.events import Committed, Event, Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.cycle import Cycle
-from specdec.gpu.drafting import depth_of, Draft
+from specdec.gpu.cycle import DeviceCycle
+from specdec.gpu.drafting import depth_of, DraftSource
 from specdec.lanes.worker import Worker
 from specdec.models.transformer import Transformer
 from specdec.types import Costs, SamplingParams
@@ -62,7 +62,7 @@ def filled() -> list[torch.Tensor]:
     return taken
 
 
-def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
+def parts(kind: str) -> tuple[Transformer, DraftSource, list[int]]:
     """A target, what drafts for it, and a prompt."""
     if kind in DRAFTS:
         target, drafts = toy()
@@ -86,9 +86,9 @@ def task_of(kind: str, params: SamplingParams) -> Task:
     return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4)
 
 
-def cycle_of(kind: str, params: SamplingParams, end: int) -> Cycle:
+def cycle_of(kind: str, params: SamplingParams, end: int) -> DeviceCycle:
     target, draft, _ = parts(kind)
-    return Cycle(target, draft, 4, end, params)
+    return DeviceCycle(target, draft, 4, end, params)
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
-        cycle = Cycle(model, model, 3, 60, params)
+        cycle = DeviceCycle(model, model, 3, 60, params)
         cycle.graphs.reason = "" if captured else "asked for"
         cycle.begin(PROMPT, 60, 5)
         records.append([cycle.run() for _ in range(5)])
@@ -184,7 +184,7 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     assert records[0] == records[1] and all(record.finite and record.sound for record in records[0])
 
 
-def text_of(cycle: Cycle) -> list[int]:
+def text_of(cycle: DeviceCycle) -> list[int]:
     cycle.begin(PROMPT, 100, 1)
     length = len(PROMPT) + 1
     while length < 100:
