@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -12,6 +13,8 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
+Piece = Callable[[int], str]
+Draw = Callable[[Tensor], int]
 TOP = 8  # how many of a distribution's likeliest tokens are listed
 
 
@@ -23,7 +26,7 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
 
 
 def verification(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler | None
 ) -> dict[str, Any]:
     """Return fields of `Verified`: `positions`; with `noise`, also `distribution`, `p` and, for a chain, `bonus`."""
     fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
@@ -33,43 +36,53 @@ def verification(
         fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
         fields["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            bonus = distribution(rows[-1], piece, {*likeliest(rows[-1])})
-            fields["bonus"] = with_sample(bonus, rows[-1], piece, noise, len(proposal))
+            sample = noise.categorical(rows[-1], ("own", len(proposal) - 1))
+            fields["bonus"] = distribution(rows[-1], piece, likeliest(rows[-1]), sample)
     return fields
 
 
 def positions(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Callable[[int], str], noise: Sampler | None
+    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler | None
 ) -> tuple[Position, ...]:
     """Return one entry for each drafted token. Without `noise`, only node, token, piece, status, p, q, u, h are set."""
     trials = {trial.node: trial for trial in verdict.trials}
-    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}  # without coins, there is no residual
-    described, block_weight, distributions = [], 1.0, proposal.distributions(rows)
+    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}
+    distributions, described = proposal.distributions(rows), list[Position]()
+    weight = 1.0 if with_coin else 0.0
     chances = block_chances(proposal, rows) if noise is not None else iter(())
-    for node, status in enumerate(statuses(proposal, verdict)):
-        token, trial = proposal.tokens[node], trials.get(node)
-        fields: dict[str, Any] = {"node": node, "token": token, "piece": piece(token), "status": status}
-        if trial is not None:
-            fields |= {"p": trial.p, "q": trial.q, "u": trial.u, "h": trial.h}
-        if noise is not None or trial is None:
-            p, q = row_under_test(proposal, rows, node, with_coin), distributions[node]
-            fields = {"p": float(p[token]), "q": float(q[token]), "u": None} | fields
-            if noise is not None:
-                level, shown = proposal.depth(node) - 1, {*likeliest(p), *likeliest(q), token}
-                replacement = {verdict.token} if status == "rejected" else set()
-                fields |= before_and_after_siblings(proposal, rows, node, fields["p"])
-                fields |= {"overlap": round(overlap(p, q), 7), "block": next(chances, None)}
-                fields["target"] = with_sample(distribution(p, piece, shown | replacement), p, piece, noise, level)
-                fields["draft"] = distribution(q, piece, shown | replacement)
-                if with_coin and block_weight > 0.0:  # a block of weight 0 is never accepted, so it has no residual
-                    difference = residual(block_weight * p, q, token)
-                    shown = {*likeliest(difference)} | replacement
-                    described_residual = distribution(difference, piece, shown)
-                    fields["residual"] = with_sample(described_residual, difference, piece, noise, level)
+    for node, (token, status) in enumerate(zip(proposal.tokens, statuses(proposal, verdict), strict=True)):
+        p, q, trial = row_under_test(proposal, rows, node, with_coin), distributions[node], trials.get(node)
+        if trial is None:
+            position = Position(node, token, piece(token), status, float(p[token]), float(q[token]), None)
+        else:
+            position = Position(node, token, piece(token), status, trial.p, trial.q, trial.u, h=trial.h)
+        if noise is not None:
+            draw = partial(noise.categorical, key=("own", proposal.depth(node) - 2))
+            position = describe_position(position, p, q, weight, verdict.token, piece, draw)
+            chance = next(chances, None)
+            position = replace(with_siblings(position, proposal, rows), block=chance if position.h is None else None)
         if trial is not None and trial.h is not None:
-            block_weight, fields["block"] = min(1.0, block_weight * trial.p / trial.q), None
-        described.append(Position(**fields))
+            weight = min(1.0, weight * trial.p / trial.q)
+        described.append(position)
     return tuple(described)
+
+
+def describe_position(
+    position: Position, p: Tensor, q: Tensor, weight: float, own: int, piece: Piece, draw: Draw
+) -> Position:
+    """Add the distributions p, q and residual of weight · p [V]; after a rejection, with the target's `own` token.
+
+    The residual is left out if `weight` is 0: without coins, and in a block that is never accepted.
+    """
+    replacement = {own} if position.status == "rejected" else set()
+    shown = {*likeliest(p), *likeliest(q), position.token} | replacement
+    target, draft = distribution(p, piece, shown, draw(p)), distribution(q, piece, shown)
+    position = replace(position, overlap=round(overlap(p, q), 7), target=target, draft=draft)
+    if weight == 0.0:
+        return position
+    difference = residual(weight * p, q, position.token)
+    shown = {*likeliest(difference)} | replacement
+    return replace(position, residual=distribution(difference, piece, shown, draw(difference)))
 
 
 def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
@@ -94,14 +107,15 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
     return p
 
 
-def before_and_after_siblings(proposal: Proposal, rows: Tensor, node: int, p: float) -> dict[str, float]:
-    """Return a token's `row` and `behind` (see `Position`). Omits values equal to `p`."""
-    parent, token = proposal.parents[node], proposal.tokens[node]
-    earlier = {sibling for sibling in proposal.children(parent) if sibling < node}
+def with_siblings(position: Position, proposal: Proposal, rows: Tensor) -> Position:
+    """Set `row` and `behind`, each unless it equals `p`."""
+    parent = proposal.parents[position.node]
+    earlier = {sibling for sibling in proposal.children(parent) if sibling < position.node}
     if not earlier or proposal.probs is None:
-        return {}
-    targets = {"row": rows[parent + 1], "behind": row_under_test(proposal, rows, node, earlier)}
-    return {name: float(probs[token]) for name, probs in targets.items() if float(probs[token]) != p}
+        return position
+    tests = rows[parent + 1], row_under_test(proposal, rows, position.node, earlier)
+    row, behind = (None if (p := float(probs[position.token])) == position.p else p for probs in tests)
+    return replace(position, row=row, behind=behind)
 
 
 def likeliest(probs: Tensor) -> list[int]:
@@ -110,17 +124,11 @@ def likeliest(probs: Tensor) -> list[int]:
     return tokens[values > 0.0].tolist()
 
 
-def distribution(probs: Tensor, piece: Callable[[int], str], tokens: Iterable[int]) -> Distribution:
-    """Return the probabilities of `tokens`, the likeliest first, the sum of all others, and the entropy."""
+def distribution(probs: Tensor, piece: Piece, tokens: Iterable[int], sample: int | None = None) -> Distribution:
+    """Return the probabilities of `tokens`, the likeliest first, the sum of all others, the entropy, and a `sample`."""
     shown = list(tokens)
     pairs = sorted(zip((-probs[shown]).tolist(), shown, strict=True))
     top = tuple(Candidate(token, piece(token), round(-value, 7)) for value, token in pairs if value < 0.0)
-    return Distribution(top, round(max(0.0, 1.0 - sum(c.prob for c in top)), 7), round(max(0.0, entropy(probs)), 5))
-
-
-def with_sample(
-    distribution: Distribution, probs: Tensor, piece: Callable[[int], str], noise: Sampler, level: int
-) -> Distribution:
-    """Add a sample: the token that `noise` draws from `probs` at the position after `level` drafted tokens."""
-    token = noise.categorical(probs, ("own", level - 1))
-    return replace(distribution, sample=Candidate(token, piece(token), round(float(probs[token]), 7)))
+    drawn = None if sample is None else Candidate(sample, piece(sample), round(float(probs[sample]), 7))
+    rest = round(max(0.0, 1.0 - sum(c.prob for c in top)), 7)
+    return Distribution(top, rest, round(max(0.0, entropy(probs)), 5), drawn)

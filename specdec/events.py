@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from .types import Costs, Kind, SamplingParams, Status, TranslatableText
 
-SCHEMA = 1  # version of traces; it only rises if older traces would be misread. New fields of events have defaults
+SCHEMA = 2  # version of traces. It rises only if a key changes its name or meaning; new fields of events have defaults
 UNNAMED = -1  # id of a drafted token that a server does not report
 MAX_NUMBER = 2**64  # numbers in a trace must be smaller, so that every language reads them as finite
 
@@ -105,8 +105,8 @@ class Verified:
     positions: tuple[Position, ...]
     start: float
     end: float
-    # The target's own token was drawn from this distribution. Its key in traces is "law".
-    distribution: Distribution | None = field(default=None, metadata={"key": "law"})
+    # The target's own token was drawn from this distribution. In schema 1 its key is "law".
+    distribution: Distribution | None = None
     p: float | None = None  # of the target's own token, in the target's row, not in a residual
     bonus: Distribution | None = None  # the target's distribution after the whole chain, accepted or not
 
@@ -184,6 +184,8 @@ def from_dict(data: dict[str, Any]) -> Event:
         raise ValueError(TranslatableText("unknown event {event!r}", event=name))
     if kind is Started and isinstance(data.get("params"), dict) and data["params"].get("grammar"):
         data = data | {"guided": True}
+    if kind is Verified and "law" in data:  # schema 1
+        data = {"distribution": data["law"]} | data
     return typing.cast(Event, _parse(kind, data, kind.__name__))
 
 
@@ -191,24 +193,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if fields := _fields(value.__class__):
-        return {key: _plain(item) for key, name, *_ in fields if (item := getattr(value, name)) is not None}
+        return {name: _plain(item) for name, *_ in fields if (item := getattr(value, name)) is not None}
     return value
 
 
 @cache
-def _fields(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
-    """List a dataclass's fields as (key in a trace, name, type, whether it is required). Return () for other types."""
+def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """List a dataclass's fields as (name, type, whether it is required). Return () for other types."""
     if not dataclasses.is_dataclass(kind):
         return ()
     hints = typing.get_type_hints(kind)
-    return tuple(
-        (field.metadata.get("key", field.name), field.name, hints[field.name], field.default is dataclasses.MISSING)
-        for field in dataclasses.fields(kind)
-    )
+    fields = dataclasses.fields(kind)
+    return tuple((field.name, hints[field.name], field.default is dataclasses.MISSING) for field in fields)
 
 
 @cache
-def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], tuple[tuple[str, str, Any, bool], ...]]:
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...], tuple[tuple[str, Any, bool], ...]]:
     return typing.get_origin(hint), typing.get_args(hint), _fields(hint)
 
 
@@ -228,8 +228,8 @@ def _parse(hint: Any, value: Any, name: str) -> Any:
     if fields:
         if not isinstance(value, dict):
             raise ValueError(TranslatableText("{name} must be an object", name=hint.__name__))
-        present = [(key, field, kind) for key, field, kind, required in fields if key in value or required]
-        return hint(**{field: _parse(kind, value.get(key), f"{hint.__name__}.{key}") for key, field, kind in present})
+        present = [(key, kind) for key, kind, required in fields if key in value or required]
+        return hint(**{key: _parse(kind, value.get(key), f"{hint.__name__}.{key}") for key, kind in present})
     if hint is float and type(value) is int and abs(value) < MAX_NUMBER:
         value = float(value)
     if type(value) is not hint:

@@ -292,6 +292,7 @@ class HostExecutor:
     def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
         self.task, self.drafter, self.eager = task, task.drafter, eager
         self.sampler = sampler or task.rule.sampler(task.params.seed)
+        self.cache: Any = None  # the target's; `allocated` makes it
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:

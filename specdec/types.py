@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -201,7 +200,6 @@ class Costs:
             return self.passes[0]
         return self.start + depth * self.draft + self.verify(depth) + self.overhead
 
-    @lru_cache(256)  # noqa: B019 – there are few of these objects, and they live as long as the process
     def cycles(self, k: int) -> tuple[float, ...]:
         """Return the cost of a cycle for every depth from 0 to `k`."""
         return tuple(map(self.cycle, range(k + 1)))

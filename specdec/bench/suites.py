@@ -30,7 +30,7 @@ from .prompts import PROMPTS, QUESTIONS
 SUITES = ("embedded", "methods", "pair")
 TEMPERATURES = (0.0, 0.8)
 BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth themselves
-CACHED_CYCLES = 24  # `gpu.cycle.Cycle` objects to keep for later runs; each uses one of torch's 32 streams
+CACHED_CYCLES = 24  # `gpu.cycle.DeviceCycle` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
 

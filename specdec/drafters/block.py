@@ -18,8 +18,8 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors
 from ..models.config import Config
-from ..models.matrix import linear, pack_weight
-from ..models.transformer import layer_tensors, Transformer
+from ..models.matrix import linear
+from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
@@ -54,15 +54,14 @@ class BlockHead:
         tensors = {name if name == "lm_head.weight" else f"model.{name}": weight for name, weight in weights.items()}
         tensors["model.embed_tokens.weight"] = target.embedding
         self.decoder = Transformer(config, tensors, target.dtype, target.device, stored)
-        self.fc = self.decoder.matrix(weights["fc.weight"].float())
-        unit = self.decoder.unit(target.width)
+        folding = self.decoder.folding
+        self.fc = folding.matrix(weights["fc.weight"].float())
         self.embed_norm, self.hidden_norm = (
-            (weights[f"{name}.weight"].float() * unit).to(target.device, target.dtype)
-            for name in ("embed_norm", "hidden_norm")
+            folding.norm(weights[f"{name}.weight"]) for name in ("embed_norm", "hidden_norm")
         )
         self.masked = weights["slots.weight"].to(target.device, target.dtype)  # [slots - 1, hidden]
         self.table_left = weights[W1].to(target.device, target.dtype)  # [V, rank]
-        self.table_right = pack_weight(weights[W2].float(), target.dtype, target.device, stored)
+        self.table_right = folding.matrix(weights[W2].float())
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     def new_cache(self, capacity: int) -> StaticCache:
@@ -102,7 +101,7 @@ def head_tensors(
         W1: (vocabulary, table.shape[-1]),
         W2: (vocabulary, table.shape[-1]),
         **{f"{name}.weight": (width,) for name in ("embed_norm", "hidden_norm", "norm")},
-        **{f"layers.{i}.{name}": shape for i in layers for name, shape in layer_tensors(config, width).items()},
+        **{f"layers.{i}.{name}": shape for i in layers for name, shape in config.layer_tensors(width).items()},
     }
 
 

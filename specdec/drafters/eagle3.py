@@ -23,7 +23,7 @@ from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
 from ..models.matrix import linear
 from ..models.reduced import DraftVocabulary, MAP, output_rows, parse_map, WRITES
-from ..models.transformer import layer_tensors, Transformer
+from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -90,11 +90,9 @@ class Eagle3Head:
             )
         config = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
         self.decoder = Transformer(config, decoder_weights(weights, embedding), target.dtype, target.device, stored)
-        self.stream_norm = None
-        if norm_before_residual:
-            norm = weights["midlayer.hidden_norm.weight"].float() * self.decoder.unit(width)
-            self.stream_norm = norm.to(target.device, target.dtype)
-        self.fc = self.decoder.matrix(fc)
+        folding, norm = self.decoder.folding, weights["midlayer.hidden_norm.weight"]
+        self.stream_norm = folding.norm(norm) if norm_before_residual else None
+        self.fc = folding.matrix(fc)
         self.taps = tuple(taps)
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
@@ -143,7 +141,7 @@ def head_tensors(
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
         qk_norm="midlayer.self_attn.q_norm.weight" in weights,
     )
-    layer = {"hidden_norm.weight": (width,)} | layer_tensors(config, 2 * width)
+    layer = {"hidden_norm.weight": (width,)} | config.layer_tensors(2 * width)
     return {
         "fc.weight": (width, width * tap_count),
         "norm.weight": (width,),

@@ -20,7 +20,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors
 from ..models.config import Config
 from ..models.matrix import linear
-from ..models.transformer import layer_tensors, Transformer
+from ..models.transformer import Transformer
 from .base import HeadChainDrafter
 
 NORM = "shared_head.norm.weight"  # the layer's own norm, before the target's output matrix
@@ -37,7 +37,7 @@ class MTPHead:
         The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored`.
         """
         width = target.width
-        layer = layer_tensors(config, width)
+        layer = config.layer_tensors(width)
         norms = {name: (width,) for name in ("enorm.weight", "hnorm.weight", NORM)}
         check_tensors(weights, norms | layer | {"eh_proj.weight": (width, 2 * width)})
         config = replace(config, num_hidden_layers=1, tie_word_embeddings=False, max_position_embeddings=target.context)
@@ -47,7 +47,8 @@ class MTPHead:
         parts["lm_head.weight"] = target.project(identity).t().contiguous()
         self.decoder = Transformer(config, parts, target.dtype, target.device, stored)
         scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
-        self.eh_proj = self.decoder.matrix(weights["eh_proj.weight"].float() * scale * self.decoder.unit(width))
+        folding = self.decoder.folding
+        self.eh_proj = folding.matrix(weights["eh_proj.weight"].float() * scale * folding.unit(width))
         self.target, self.taps = target, (target.depth,)
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 

@@ -35,7 +35,7 @@ from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import READS, ReducedDraft
-from ..models.transformer import model_tensors, Transformer
+from ..models.transformer import Transformer
 from ..text import Pieces
 from . import gguf_tokenizer
 
@@ -138,7 +138,7 @@ def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel
     draft: Model
     if is_ours(config):
         parsed = Config.parse(config)
-        check_tensors(weights, model_tensors(parsed, weights))
+        check_tensors(weights, parsed.tensors(weights))
         both_gguf = target.stored == GGUF and isinstance(weights, gguf.Stored)
         stored = torch.int8 if target.stored == GGUF and not both_gguf else target.stored
         draft = Transformer(parsed, weights, target.dtype, target.device, stored)

@@ -74,7 +74,7 @@ class Family:
         self.resources = Resources()
         self.costs: dict[str, Costs] = {}  # drafter -> the costs that `probe` measured
         self.trained: dict[str, Mapping[str, Any]] = {}  # drafter -> the acceptance that its training measured
-        self.drafters = {m.name: LoadedMethod(m) for m in reversed(METHODS.values()) if not m.part}
+        self.drafters = {m.name: LoadedMethod(m) for m in METHODS.values() if not m.part}
         self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
             exits = (method for method in METHODS.values() if method.part == EXIT)

@@ -20,14 +20,14 @@ from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
-from .drafting import depth_of, Draft, look_up, steps_of, target_for, Text
+from .drafting import depth_of, DraftSource, look_up, steps_of, target_for, Text
 from .graphs import aligned, bucket_for, Graphs
 
 Mark = float | torch.cuda.Event
 MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle, in this order
 
 
-class Cycle:
+class DeviceCycle:
     """Decodes texts of up to `capacity` tokens with one target and its draft, one text at a time.
 
     A cycle drafts at most `k` tokens; with Medusa, at most one for each head. Temperature, top-k and top-p of `params`
@@ -38,7 +38,7 @@ class Cycle:
     def __init__(
         self,
         target: Transformer,
-        draft: Draft,
+        draft: DraftSource,
         k: int,
         capacity: int,
         params: SamplingParams,

@@ -24,11 +24,11 @@ from ..models.transformer import Transformer
 from .graphs import StaticDecoder
 
 # What drafts: a model, heads, the target's first layers (an int: how many), prompt lookup, or nothing.
-Draft = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
+DraftSource = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
 
 
 # Class of drafter -> function that returns its source of drafts. Other classes, also subclasses, draft on the host.
-SOURCES: dict[type, Callable[[Any], Draft]] = {
+SOURCES: dict[type, Callable[[Any], DraftSource]] = {
     NoDrafter: lambda drafter: None,
     PromptLookupDrafter: lambda drafter: "lookup",
     DraftModelDrafter: lambda drafter: drafter.model,
@@ -184,21 +184,21 @@ class Eagle3Steps(Steps):
         return self.decoder.run_layers(stream, start, bucket, normed_input=normed)
 
 
-def depth_of(draft: Draft, k: int) -> int:
+def depth_of(draft: DraftSource, k: int) -> int:
     """Return how many tokens `draft` can draft, at most `k`. Each of Medusa's heads drafts one token."""
     if draft is None:
         return 0
     return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
 
 
-def target_for(draft: Draft, target: Transformer, capacity: int) -> StaticDecoder:
+def target_for(draft: DraftSource, target: Transformer, capacity: int) -> StaticDecoder:
     """Make a decoder of the target that stores the hidden states that `draft` needs."""
     if isinstance(draft, int):
         return StaticDecoder(target, capacity, exit_layer=draft)
     return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
 
 
-def steps_of(draft: Draft, text: Text) -> Steps | None:
+def steps_of(draft: DraftSource, text: Text) -> Steps | None:
     """Make the `Steps` for `draft`; None for prompt lookup, which has no logits, and for no draft."""
     if draft is None or draft == "lookup":
         return None

@@ -17,8 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.torch_version import TorchVersion
 
+from ..models.folding import Layer
 from ..models.matrix import add_product, linear
-from ..models.transformer import Layer, Transformer
+from ..models.transformer import Transformer
 from .ops import Sight
 from .trial import operations
 
@@ -105,7 +106,7 @@ class StaticDecoder:
         last = len(model.layers) if last is None else last
         places = self.places(start, len(source))
         angles = self._angles.index_select(0, places)
-        sights = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model._windows}
+        sights = {window: self.ops.sight(places, bucket, window, model.dtype) for window in model.windows}
         x = source if source.is_floating_point() else F.embedding(source, model.embedding)
         for i, layer in enumerate(model.layers[first:last], first):
             if i in states:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor, view_as_real
 
-from ..models.transformer import Floor, Layer
+from ..models.folding import Floor, Layer
 from .ops import Operations, Sight
 
 CHUNK = 1024  # `norm_factor` loads at most this many numbers of a row at a time

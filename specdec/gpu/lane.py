@@ -25,13 +25,13 @@ from ..models.view import TargetView
 from ..sampling import residual, Sampler
 from ..verify import RejectionSampling
 from .accept import Record
-from .cycle import Cycle
-from .drafting import depth_of, Draft, SOURCES
+from .cycle import DeviceCycle
+from .drafting import depth_of, DraftSource, SOURCES
 from .graphs import aligned, bucket_for
 
 
 def generate(task: Task) -> Generator[Event, None, None]:
-    """Run `task` in a `Cycle` if its target is on a GPU and a `Cycle` can run it, else by the host's executor.
+    """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
 
     Raises PromptError as `loop.generate` does.
     """
@@ -41,8 +41,8 @@ def generate(task: Task) -> Generator[Event, None, None]:
     return loop.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
-def on_device(task: Task, cycle: Cycle | None = None) -> Generator[Event, None, None]:
-    """Run `task` as `generate` does, but raise ValueError if no `Cycle` can run it.
+def on_device(task: Task, cycle: DeviceCycle | None = None) -> Generator[Event, None, None]:
+    """Run `task` as `generate` does, but raise ValueError if no `DeviceCycle` can run it.
 
     `cycle` must have been made for a task with the same `key_of`. It is not stored.
     """
@@ -56,7 +56,7 @@ def target_of(task: Task) -> object:
 
 
 def reason_against(task: Task) -> str:
-    """Return why no `Cycle` can run `task`; "" if one can."""
+    """Return why no `DeviceCycle` can run `task`; "" if one can."""
     drafter, target = inner_of(task), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
@@ -76,7 +76,7 @@ def inner_of(task: Task) -> Drafter:
     return task.drafter.inner if type(task.drafter) is AdaptiveDrafter else task.drafter
 
 
-def draft_of(task: Task) -> Draft:
+def draft_of(task: Task) -> DraftSource:
     drafter = inner_of(task)
     source = SOURCES.get(type(drafter))
     return source(drafter) if source and task.k else None
@@ -90,7 +90,7 @@ def capacity(task: Task) -> int:
 
 
 class EagerExecutor(HostExecutor):
-    """Runs as `HostExecutor`, but drops the idle `Cycle`s if memory runs out."""
+    """Runs as `HostExecutor`, but drops the idle `DeviceCycle`s if memory runs out."""
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
@@ -99,12 +99,12 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `Cycle` with the same `key_of`."""
+    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceCycle` with the same `key_of`."""
 
     eager: str | None = None
     server = ""
 
-    def __init__(self, task: Task, cycle: Cycle | None = None) -> None:
+    def __init__(self, task: Task, cycle: DeviceCycle | None = None) -> None:
         self.task, self.callers_cycle = task, cycle
         self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
         if self.adaptive:
@@ -113,7 +113,7 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a `Cycle` for the run. If the run succeeds, store the `Cycle`, unless the caller made it."""
+        """Prepare a `DeviceCycle` for the run. If the run succeeds, store it, unless the caller made it."""
         key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
         with releasing_memory(self.task.resources):
             self.device_cycle = cycle = self.callers_cycle or idle.pop(key, None) or new_cycle(self.task)
@@ -175,17 +175,17 @@ class CudaExecutor:
 
 
 def key_of(task: Task) -> tuple[object, ...]:
-    """Return the key of the `Cycle` that `task` needs. Tasks with equal keys can use one `Cycle` in turn."""
+    """Return the key of the `DeviceCycle` that `task` needs. Tasks with equal keys can use one in turn."""
     params, draft = task.params, draft_of(task)
     sampling = params.temperature, params.top_k, params.top_p
     return target_of(task), draft, depth_of(draft, task.k), capacity(task), sampling, task.details
 
 
-def new_cycle(task: Task) -> Cycle:
-    """Make a `Cycle`. If memory runs out, drop the idle ones and try once more."""
+def new_cycle(task: Task) -> DeviceCycle:
+    """Make a `DeviceCycle`. If memory runs out, drop the idle ones and try once more."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
-    make = functools.partial(Cycle, target, draft, task.k, capacity(task), task.params, details=task.details)
+    make = functools.partial(DeviceCycle, target, draft, task.k, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
     release_memory(task.resources)
@@ -194,7 +194,7 @@ def new_cycle(task: Task) -> Cycle:
 
 @contextlib.contextmanager
 def releasing_memory(resources: Resources) -> Iterator[None]:
-    """If memory runs out inside the `with`, drop the idle `Cycle`s, so that the next run has room."""
+    """If memory runs out inside the `with`, drop the idle `DeviceCycle`s, so that the next run has room."""
     try:
         yield
     except torch.OutOfMemoryError:

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..models.transformer import apply_rope, Floor, Layer, rms_normalise, Transformer
+from ..models.folding import Floor, Layer, rms_normalise
+from ..models.transformer import apply_rope, Transformer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import os
 import torch
 from torch import Tensor
 
-from ..models.transformer import Layer, Transformer
+from ..models.folding import Layer
+from ..models.transformer import Transformer
 from .ops import Operations
 
 SWITCH = "SPECDEC_TRITON"  # environment variable: 0 switches the kernels off

@@ -25,7 +25,7 @@ SAMPLED = replace(GREEDY, temperature=0.8)
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
 
 
-class Cycle(NamedTuple):
+class MeasuredCycle(NamedTuple):
     """A cycle with a draft: its depth, the seconds of drafting, and the seconds of the verification pass."""
 
     depth: int
@@ -84,10 +84,10 @@ def events_of(family: Family, name: str, k: int, params: SamplingParams = GREEDY
     return list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
 
 
-def cycles_of(events: Sequence[Event]) -> list[Cycle]:
+def cycles_of(events: Sequence[Event]) -> list[MeasuredCycle]:
     drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
     return [
-        Cycle(max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
+        MeasuredCycle(max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
         for event in events
         if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
     ]

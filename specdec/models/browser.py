@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from . import gguf_header
+from .folding import Folding
 from .grouped import GGUF, Grouped, INT7
 from .native import Blocked, NativeLayers
 from .transformer import Transformer
@@ -27,16 +28,17 @@ ALIGNED = 64
 POINTERS = ("before", "after", "scales", "minima")  # the names of the tensors in `Blocked.others`
 
 
-class ForBrowser(Transformer):
-    """A model that is written, not run. Its matrices have the layout of `native.cpp` even if g++ is missing here."""
+class BrowserFolding(Folding):
+    """Gives matrices the layout of `native.cpp` even if g++ is missing here."""
 
-    def matrix(
-        self,
-        matrix: Tensor | Grouped,
-        before: Tensor | None = None,
-        after: Tensor | None = None,
-    ) -> Blocked:
+    def matrix(self, matrix: Tensor | Grouped, before: Tensor | None = None, after: Tensor | None = None) -> Blocked:
         return Blocked.pack(matrix if isinstance(matrix, Grouped) else Grouped.quantise(matrix, INT7), before, after)
+
+
+class ForBrowser(Transformer):
+    """A model that is written, not run."""
+
+    folding_class = BrowserFolding
 
 
 class File:

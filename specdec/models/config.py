@@ -78,6 +78,32 @@ class Config:
             exit_layers=exits,
         )
 
+    def tensors(self, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of a checkpoint's tensors. A tied output matrix is listed if `weights` has it."""
+        table = (self.vocab_size, self.hidden_size)
+        shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": table, "model.norm.weight": table[1:]}
+        if not self.tie_word_embeddings or "lm_head.weight" in weights:
+            shapes["lm_head.weight"] = table
+        layer, layers = self.layer_tensors(self.hidden_size).items(), range(self.num_hidden_layers)
+        return shapes | {f"model.layers.{i}.{part}": shape for i in layers for part, shape in layer}
+
+    def layer_tensors(self, inputs: int) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of one layer's tensors. Its attention reads `inputs` numbers for each token."""
+        width, inner, head_dim = self.hidden_size, self.intermediate_size, self.head_dim
+        queries, keys = head_dim * self.num_attention_heads, head_dim * self.num_key_value_heads
+        outputs = {"q_proj": queries, "k_proj": keys, "v_proj": keys}
+        return {
+            **{f"self_attn.{part}.weight": (count, inputs) for part, count in outputs.items()},
+            "self_attn.o_proj.weight": (width, queries),
+            **{f"self_attn.{part}.bias": (outputs.get(part, width),) for part in self.biases},
+            **{f"self_attn.{part}_norm.weight": (head_dim,) for part in "qk" if self.qk_norm},
+            "input_layernorm.weight": (width,),
+            "post_attention_layernorm.weight": (width,),
+            "mlp.gate_proj.weight": (inner, width),
+            "mlp.up_proj.weight": (inner, width),
+            "mlp.down_proj.weight": (width, inner),
+        }
+
     def rotary_frequencies(self) -> tuple[Tensor, float]:
         """Return the inverse frequencies [head_dim / 2], and the factor by which cos and sin are multiplied."""
         rope_type = self.rope["rope_type"]

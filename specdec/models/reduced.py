@@ -15,7 +15,7 @@ from torch import Tensor
 from .base import Target
 from .checkpoint import check_tensors
 from .config import Config
-from .transformer import model_tensors, Transformer
+from .transformer import Transformer
 
 # Tensors that a plain `Transformer` lacks:
 READS = "reads.weight"  # [draft's width, target's width]: converts the target's embeddings
@@ -63,7 +63,7 @@ class ReducedDraft(Transformer):
 
 def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
     """Return the names and shapes of all tensors except the map, for a target of width `width`."""
-    shapes = model_tensors(replace(config, tie_word_embeddings=True), {})
+    shapes = replace(config, tie_word_embeddings=True).tensors({})
     del shapes["model.embed_tokens.weight"]
     return shapes | {name: (config.hidden_size, width) for name in (READS, WRITES)}
 

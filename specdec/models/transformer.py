@@ -2,19 +2,18 @@
 
 It has RMSNorm, rotary position embeddings with scaling, grouped-query attention, SwiGLU, optional QK-norm and biases,
 and tied embeddings. It reads the Hub's files or a GGUF file, has a static KV cache, and runs one sequence at a time.
+Weights of norms, and attention's 1 / √head_dim, do not appear here: `folding.py` multiplied them into the matrices.
 Tests compare its logits with those of transformers for each architecture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import bmm, hypot, Tensor, view_as_complex
-from torch.linalg import vector_norm
+from torch import bmm, Tensor, view_as_complex
 from torch.nn.functional import silu
 
 from ..types import is_chain
@@ -23,34 +22,14 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, for_shapes, open_weights
 from .config import Config
 from .device import configure_cuda
-from .gguf import Stored
-from .grouped import GGUF, Grouped, rearrange
-from .matrix import linear, Matrix, pack_weight
-from .native import BLOCK, NativeLayers
-
-Floor = Tensor | float  # see `rms_normalise`
-
-
-@dataclass(slots=True)
-class Layer:
-    """The weights of one decoder layer, arranged so that a pass needs few operations.
-
-    Query, key and value are joined into one matrix, gate and up into another (layout: `matrix.py`). These two matrices
-    include the weights of the norms before them. The query weights, or QK-norm's, include the factor 1 / √head_dim.
-    """
-
-    qkv: Matrix  # [hidden, (heads + 2 kv_heads) · head_dim]
-    qkv_bias: Tensor | None
-    out: Matrix  # attention's output projection
-    out_bias: Tensor | None
-    head_norm: Tensor | None  # [heads + kv_heads, 1, head_dim]: the weights of QK-norm
-    gate_up: Matrix
-    down: Matrix
-    window: int | None  # how many positions a token attends to, its own included; None: no limit
+from .folding import Folding, Layer, NORM, rms_normalise
+from .matrix import linear
 
 
 class Transformer:
     """A decoder-only model over plain tensors. Implements `models.base.Target`."""
+
+    folding_class = Folding
 
     def __init__(
         self,
@@ -66,7 +45,6 @@ class Transformer:
         """
         configure_cuda(device)
         self.config, self.dtype, self.device, self.stored = config, dtype, device, stored or dtype
-        self.on_cpu = torch.device(device).type == "cpu"
         self.source: Path | None = None
         self.vocabulary, self.context = config.vocab_size, config.max_position_embeddings
         self.width, self.depth, self.exit_layers = config.hidden_size, config.num_hidden_layers, config.exit_layers
@@ -74,133 +52,16 @@ class Transformer:
         self.head_dim = config.head_dim
         # Pass `is_causal`, not a mask: with a mask and grouped heads, torch uses its slowest kernel on a GPU.
         self.causal_prefill = device != "cpu"
-
-        def take(name: str) -> Tensor:
-            return weights[name].to(device=device, dtype=torch.float32)
-
-        def take_matrix(name: str) -> Tensor | Grouped:
-            if self.stored is not GGUF:
-                return take(name)
-            if not isinstance(weights, Stored):
-                raise ValueError("only a GGUF file has codes to keep; choose int8, or name a GGUF file")
-            return weights.codes(name)
-
         self.parameters = sum(w.numel() for name, w in for_shapes(weights).items() if not name.endswith("inv_freq"))
-        embedding, width = take("model.embed_tokens.weight"), config.hidden_size
-        tied = config.tie_word_embeddings and "lm_head.weight" not in weights
-        reuse_embedding = tied and self.stored is not GGUF
-        head = embedding if reuse_embedding else take_matrix("model.embed_tokens.weight" if tied else "lm_head.weight")
-        self.embedding = embedding.to(dtype)
-        norm = take("model.norm.weight")
-        # On a CPU, rows of zeros pad the output matrix to a multiple of `native.BLOCK`.
-        self._outputs = len(head)
-        padding = self._padding(len(head))
-        self.head = self._after_norm(rearrange(lambda rows: F.pad(rows, (0, 0, 0, padding)), head), norm, width)
-        del embedding, head  # beside these float32 copies, an 8B model would not fit into 24 GB
-        self.norm = (norm * self.unit(width)).to(dtype)
-        self.divisor = self.norm.masked_fill(self.norm == 0, 1.0)
-        self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
-        self._windows = {layer.window for layer in self.layers}
-        self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
+        folding = self.folding = self.folding_class(config, dtype, device, self.stored)
+        self.embedding, self.head, self._outputs = folding.embedding_and_head(weights)
+        self.norm = folding.norm(weights[NORM])
+        self.divisor = folding.divisor(self.norm)
+        self.layers = [folding.layer(weights, i) for i in range(self.depth)]
+        self.windows = {layer.window for layer in self.layers}
+        self.floor, self.head_floor = folding.floor(self.width), folding.floor(self.head_dim)
         self.angles = rotary_table(config, device)
-        self.native = self._native()
-
-    def _floor_of(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. On a CPU, √(|x|² + floor²) is then √width · √(mean(x²) + eps)."""
-        eps = self.config.rms_norm_eps
-        return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
-
-    def _padding(self, outputs: int) -> int:
-        """Return how many outputs to add, so that their number is a multiple of `native.BLOCK`; 0 on a GPU."""
-        return -outputs % BLOCK if self.on_cpu else 0
-
-    def unit(self, width: int) -> float:
-        """Return the factor for a norm's weights: √width on a CPU, where `rms_normalise` leaves it out."""
-        return width**0.5 if self.on_cpu else 1.0
-
-    def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, width: int, after: Tensor | None = None) -> Matrix:
-        """Convert a matrix [out, in] that reads the output of `rms_normalise`. Include the norm's weights `norm`."""
-        return self.matrix(matrix, norm * self.unit(width), after)
-
-    def matrix(
-        self,
-        matrix: Tensor | Grouped,
-        before: Tensor | None = None,
-        after: Tensor | None = None,
-    ) -> Matrix:
-        """Convert a matrix [out, in] to the layout of this model. See `pack_weight` for `before` and `after`."""
-        return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
-
-    def _paired(self, x: Tensor) -> Tensor:
-        """Reorder each head's entries. The Hub pairs entry i with i + head_dim / 2, `apply_rope` pairs neighbours."""
-        pairs: Tensor = x.unflatten(0, (-1, 2, self.head_dim // 2))
-        return pairs.transpose(1, 2).reshape(x.shape)
-
-    def _layer(
-        self,
-        i: int,
-        weights: Mapping[str, Tensor],
-        take: Callable[[str], Tensor],
-        take_matrix: Callable[[str], Tensor | Grouped],
-    ) -> Layer:
-        prefix, width, scale = f"model.layers.{i}.", self.config.hidden_size, self.head_dim**-0.5
-
-        def bias(part: str) -> Tensor | None:
-            key = f"{prefix}self_attn.{part}.bias"
-            return take(key) if key in weights else None
-
-        parts = {part: take_matrix(f"{prefix}self_attn.{part}.weight") for part in ("q_proj", "k_proj", "v_proj")}
-        biases = {part: bias(part) for part in parts}
-        for part in ("q_proj", "k_proj"):
-            parts[part] = rearrange(self._paired, parts[part])
-            if (present_bias := biases[part]) is not None:
-                biases[part] = self._paired(present_bias)
-        head_norm = scales = None
-        if f"{prefix}self_attn.q_norm.weight" in weights:
-            q_norm, k_norm = (self._paired(take(f"{prefix}self_attn.{part}_norm.weight")) for part in "qk")
-            q_norm = q_norm * scale
-            head_norm = torch.stack([q_norm] * self.heads + [k_norm] * self.kv_heads)[:, None]
-            head_norm = (head_norm * self.unit(self.head_dim)).to(self.dtype)
-        else:
-            scales = torch.cat([torch.full((len(w),), scale if part == "q_proj" else 1.0) for part, w in parts.items()])
-            scales = scales.to(self.device)
-            if biases["q_proj"] is not None:
-                biases["q_proj"] = biases["q_proj"] * scale
-        present = [b for b in biases.values() if b is not None]
-        out_bias = bias("o_proj")
-        padding = self._padding(self.config.intermediate_size)  # units with weights of 0, added to the MLP
-        gate_up = rearrange(
-            lambda *halves: torch.cat([F.pad(half, (0, 0, 0, padding)) for half in halves]),
-            *(take_matrix(f"{prefix}mlp.{part}_proj.weight") for part in ("gate", "up")),
-        )
-        down = take_matrix(prefix + "mlp.down_proj.weight")
-        return Layer(
-            qkv=self._after_norm(
-                rearrange(lambda *matrices: torch.cat(matrices), *parts.values()),
-                take(prefix + "input_layernorm.weight"),
-                width,
-                scales,
-            ),
-            qkv_bias=torch.cat(present).to(self.dtype) if present else None,
-            out=self.matrix(take_matrix(prefix + "self_attn.o_proj.weight")),
-            out_bias=None if out_bias is None else out_bias.to(self.dtype),
-            head_norm=head_norm,
-            gate_up=self._after_norm(gate_up, take(prefix + "post_attention_layernorm.weight"), width),
-            # For a `Grouped` matrix, `padding` is 0, since its number of inputs is a multiple of 32.
-            down=self.matrix(F.pad(down, (0, padding)) if isinstance(down, Tensor) else down),
-            window=self.config.windows.get(i),
-        )
-
-    def _native(self) -> NativeLayers | None:
-        """Return the layers in C++, or None if `native.cpp` cannot run them."""
-        unsupported = any(
-            part is not None for layer in self.layers for part in (layer.head_norm, layer.out_bias, layer.window)
-        )
-        if unsupported or not isinstance(self.floor, Tensor):
-            return None
-        matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in self.layers]
-        biases = [layer.qkv_bias for layer in self.layers]
-        return NativeLayers.build(matrices, biases, self.heads, self.kv_heads, self.head_dim, float(self.floor))
+        self.native = folding.native(self.layers)
 
     @classmethod
     def load(
@@ -213,7 +74,7 @@ class Transformer:
         """Load a folder in the Hub's layout, or a GGUF file. Raises ValueError if it cannot be loaded."""
         folder = Path(folder)
         config, weights = Config.load(folder), open_weights(folder)
-        check_tensors(weights, model_tensors(config, weights))
+        check_tensors(weights, config.tensors(weights))
         model = cls(config, weights, dtype or torch.float32, device, stored)
         model.source = folder
         return model
@@ -267,7 +128,7 @@ class Transformer:
 
     def project(self, normed: Tensor) -> Tensor:
         """Multiply normed states by the output matrix.  # [n, hidden] -> [n, V]"""
-        return self.logits_of(normed / self.divisor)  # `head` includes the norm's weights, so divide by them
+        return self.logits_of(normed / self.divisor)
 
     def cut_vocabulary(self, count: int) -> None:
         self.vocabulary = count  # the matrix keeps all outputs: with an odd number of them, a GPU is slow
@@ -317,7 +178,7 @@ class Transformer:
         maskless = self.causal_prefill and start == 0 and is_chain(parents)  # then `is_causal` replaces the mask
         masks = {
             window: self._mask(window, start, count, parents) if causal and not (maskless and window is None) else None
-            for window in self._windows
+            for window in self.windows
         }
         states = cache.states
         # The views of all layers are made at once: one by one, they would slow down a small model.
@@ -405,51 +266,6 @@ class Transformer:
                 row[start + first + node] = 0.0
                 mask[first + node] = row
         return mask[None]
-
-
-def model_tensors(config: Config, weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a checkpoint's tensors. A tied output matrix is listed if `weights` has it."""
-    width = config.hidden_size
-    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, width)}
-    if not config.tie_word_embeddings or "lm_head.weight" in weights:
-        shapes["lm_head.weight"] = (config.vocab_size, width)
-    layer = layer_tensors(config, width).items()
-    shapes |= {f"model.layers.{i}.{part}": shape for i in range(config.num_hidden_layers) for part, shape in layer}
-    return shapes | {"model.norm.weight": (width,)}
-
-
-def layer_tensors(config: Config, inputs: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of one layer's tensors. Its attention reads `inputs` numbers for each token."""
-    width, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
-    outputs = {"q_proj": head_dim * config.num_attention_heads, "o_proj": width}
-    outputs["k_proj"] = outputs["v_proj"] = head_dim * config.num_key_value_heads
-    shapes: dict[str, tuple[int, ...]] = {
-        f"self_attn.{part}.weight": (count, outputs["q_proj"] if part == "o_proj" else inputs)
-        for part, count in outputs.items()
-    }
-    shapes |= {f"self_attn.{part}.bias": (outputs[part],) for part in config.biases}
-    if config.qk_norm:
-        shapes |= {f"self_attn.{part}_norm.weight": (head_dim,) for part in "qk"}
-    return shapes | {
-        "input_layernorm.weight": (width,),
-        "post_attention_layernorm.weight": (width,),
-        "mlp.gate_proj.weight": (inner, width),
-        "mlp.up_proj.weight": (inner, width),
-        "mlp.down_proj.weight": (width, inner),
-    }
-
-
-def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """Apply RMSNorm without its weight; on a CPU also without the factor √width. `floor` keeps the divisor above 0.
-
-    If `floor` is a tensor (on a CPU), each row x is divided by √(|x|² + floor²). If `floor` is a float (on a GPU), x is
-    divided by √(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.
-    """
-    if isinstance(floor, float):
-        return F.rms_norm(x, x.shape[-1:], None, floor)
-    if x.dtype == floor.dtype:
-        return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
-    return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)
 
 
 def rotary_table(config: Config, device: str) -> Tensor:

@@ -32,7 +32,7 @@ SOME = 5
 
 
 @dataclass(frozen=True)
-class Cycle:
+class CycleCase:
     """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
 
     `how` says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
@@ -86,7 +86,7 @@ class Cycle:
 
 
 @functools.lru_cache(10_000)
-def table(cycle: Cycle, text: Text) -> tuple[Row, Row]:
+def table(cycle: CycleCase, text: Text) -> tuple[Row, Row]:
     """Return the rows p and q after a text, always the same ones for the same cycle and text."""
     rng, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
     sure = {rng.randrange(size): 1.0}
@@ -120,7 +120,7 @@ def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[floa
     return p, q
 
 
-def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
+def distance(cycle: CycleCase, rule: Rule) -> tuple[float, int]:
     """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
 
     Texts of K + 2 tokens are compared, since a broken rule can add one token too many. Shorter texts are completed by
@@ -137,7 +137,7 @@ def distance(cycle: Cycle, rule: Rule) -> tuple[float, int]:
     return completed_distance(cycle, distribution), count
 
 
-def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
+def completed_distance(cycle: CycleCase, distribution: JointDistribution) -> float:
     """Compute the total variation that `distance` returns, without listing every completed text.
 
     The texts in `distribution` form a prefix tree. Completed texts that leave it at the same node are one term.
@@ -159,7 +159,7 @@ def completed_distance(cycle: Cycle, distribution: JointDistribution) -> float:
     return 1.0 if math.isnan(total) else total / 2.0
 
 
-def groups(trees: bool) -> dict[str, list[Cycle]]:
+def groups(trees: bool) -> dict[str, list[CycleCase]]:
     """Return the cycles to enumerate, in groups by name."""
     depths = range(1, DEEPEST + 1)
     k_and_place = [(k, at) for k in depths for at in range(k)]
@@ -167,38 +167,39 @@ def groups(trees: bool) -> dict[str, list[Cycle]]:
     shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
     chains = {
         "chains of up to six, every place free": [
-            Cycle(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
+            CycleCase(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
         ],
         "every depth, each pair of neighbouring places free": [
-            Cycle(3, k, (at, at + 1), KINDS[number % len(KINDS)], number) for number, (k, at) in enumerate(k_and_place)
+            CycleCase(3, k, (at, at + 1), KINDS[number % len(KINDS)], number)
+            for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places where the target is random": [
-            Cycle(size, k, places[:free_count], KINDS[k % len(KINDS)], k, loose=places)
+            CycleCase(size, k, places[:free_count], KINDS[k % len(KINDS)], k, loose=places)
             for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
-        "every depth, point masses": [Cycle(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
+        "every depth, point masses": [CycleCase(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
         "vocabularies": [
-            Cycle(size, 2 if size <= 8 else 1, (0, 1), kind, size)
+            CycleCase(size, 2 if size <= 8 else 1, (0, 1), kind, size)
             for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
         ]
-        + [Cycle(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
+        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
     }
     return chains | tree_groups() if trees else chains
 
 
-def tree_groups() -> dict[str, list[Cycle]]:
+def tree_groups() -> dict[str, list[CycleCase]]:
     depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
-        "trees, four siblings": [Cycle(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
-        "trees of every depth": [Cycle(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
+        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
+        "trees of every depth": [CycleCase(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
         "trees, siblings at two successive levels": [
-            Cycle(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
+            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
         ],
         "trees of large vocabularies": [
-            Cycle(size, 1, (0,), "alike", size, 2, how) for size in (LARGE[0], LARGE[-1]) for how in hows[1:]
+            CycleCase(size, 1, (0,), "alike", size, 2, how) for size in (LARGE[0], LARGE[-1]) for how in hows[1:]
         ],
         "trees, three siblings at each place": [
-            Cycle(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
+            CycleCase(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
         ],
     }

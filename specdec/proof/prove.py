@@ -30,7 +30,7 @@ from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
-from .cycles import Cycle, DENSE, distance, groups, SOME
+from .cycles import CycleCase, DENSE, distance, groups, SOME
 from .enumeration import output_distribution, TooManyPaths, total_variation
 from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
 
@@ -158,7 +158,7 @@ def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
         yield f"single cycles ({name}): {count:,} paths", error
 
 
-def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[Cycle]]) -> str:
+def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase]]) -> str:
     """Describe what a proof covers."""
     all_free = [case for case in loops if case.free is None]
     cycles = [cycle for group in cycle_groups.values() for cycle in group]
@@ -210,7 +210,7 @@ def prove_rule(rule: str = "rejection") -> int:
     return 0 if worst <= EXACT else 1
 
 
-def single_cycles(rule: Rule, cycle_groups: dict[str, list[Cycle]]) -> Iterator[tuple[str, float, int]]:
+def single_cycles(rule: Rule, cycle_groups: dict[str, list[CycleCase]]) -> Iterator[tuple[str, float, int]]:
     """Yield each group's name, its largest total variation, and its number of random paths."""
     for name, cycles in cycle_groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)

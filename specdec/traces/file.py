@@ -253,4 +253,5 @@ def read_header(data: dict[str, Any]) -> Header:
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
     fields = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
-    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"]))})
+    # Events are read into today's schema, whatever schema the file has.
+    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"])), "schema": SCHEMA})

@@ -10,7 +10,7 @@ from torch import nn, Tensor
 
 from ..models.base import Target
 from ..models.reduced import MAP, READS, WRITES
-from .loss import Draft, Reading
+from .loss import Reading, TrainableDraft
 
 LAYERS = 4
 WIDTH = 256
@@ -33,7 +33,7 @@ class Layer(nn.Module):
         self.gate_up, self.down = matrix(2 * inner, width), matrix(width, inner, START_SCALE)
 
 
-class DraftModel(Draft):
+class DraftModel(TrainableDraft):
     """A small decoder. `reads` projects the target's embeddings to `width`; `writes` projects the states back."""
 
     def __init__(self, target: Target, draft_ids: Tensor, width: int = WIDTH, layers: int = LAYERS) -> None:

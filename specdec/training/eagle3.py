@@ -17,13 +17,13 @@ from ..drafters.eagle3 import default_taps
 from ..models.reduced import MAP, WRITES
 from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
-from .loss import Draft, Reading
+from .loss import Reading, TrainableDraft
 
 STEPS = 4  # of training-time test; below `examples.EARLIEST`, so that each step predicts every learned token
 QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query heads is divisible by 3
 
 
-class Eagle3(Draft):
+class Eagle3(TrainableDraft):
     """An EAGLE-3 head in training."""
 
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:

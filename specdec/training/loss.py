@@ -52,7 +52,7 @@ def to_device(tensor: Tensor, device: str) -> Tensor:
     return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
-class Draft(nn.Module):
+class TrainableDraft(nn.Module):
     """A drafter in training. `draft_ids` are the V tokens that it can draft, in ascending order."""
 
     taps: tuple[int, ...] = ()
@@ -161,7 +161,7 @@ class HeldOut:
             self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
 
     @torch.no_grad()
-    def measure(self, draft: Draft) -> tuple[list[float], list[float]]:
+    def measure(self, draft: TrainableDraft) -> tuple[list[float], list[float]]:
         """Return two lists, with a figure for the first, second, … token of a draft.
 
         First list: how often drafter and target have the same likeliest token. Second: Σ min(p, q) at TEMPERATURE.

@@ -24,7 +24,7 @@ from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
 from .loop import fit, Progress, write_whole
-from .loss import Draft, HeldOut, precision, read_batch, Reading
+from .loss import HeldOut, precision, read_batch, Reading, TrainableDraft
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
@@ -94,7 +94,7 @@ def train(
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
     draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
-    draft: Draft = DraftModel(model, draft_ids, width, layers)
+    draft: TrainableDraft = DraftModel(model, draft_ids, width, layers)
     if method == "eagle3":
         draft = Eagle3(model, draft_ids)
     tell(
@@ -173,7 +173,7 @@ def exported_overlap(out: Path) -> float:
     return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
-def export(draft: Draft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
+def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
     """Write config.json and the weights, with matrices in 8 bits, for `families/published.py`."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}

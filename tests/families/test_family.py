@@ -205,7 +205,7 @@ def test_a_family_has_further_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (tmp_path / name).symlink_to(EMBEDDED / name)
     (tmp_path / "draft_model_story").symlink_to(EMBEDDED / "draft_model")
     family = zoo.load(str(tmp_path), torch.float32)
-    copies = ["none", "suffix", "prompt_lookup"]
+    copies = ["prompt_lookup", "suffix", "none"]
     assert [*family.drafters] == [*copies, "draft_model", "draft_model:story", "early_exit"]
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)

@@ -285,7 +285,7 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     drafts = [folders[name] for name in ("draft_model", "eagle3", "medusa", "draft_model")]
     family = zoo.load_pair(folders["target"], *drafts, dtype=torch.float32)
     assert list(family.drafters) == [
-        "none", "suffix", "prompt_lookup", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa",
+        "prompt_lookup", "suffix", "none", "early_exit", "draft_model", "eagle3", "eagle3:tree", "medusa",
         "medusa:tree", "draft_model:draft", "quantised",
     ]  # fmt: skip
     assert (family.prefix, family.end_tokens, family.target.vocabulary) == ((0,), {1, 30}, 23)

@@ -14,7 +14,8 @@ from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Operations
 from specdec.gpu.trial import difference, noise
 from specdec.models.config import Config
-from specdec.models.transformer import Floor, Layer, Transformer
+from specdec.models.folding import Floor, Layer
+from specdec.models.transformer import Transformer
 
 EPS = 0.1  # of the norms: so much that a norm without it is another
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import torch
-from specdec.lanes.worker import Worker
 
 from specdec import loop
 from specdec.drafters.adaptive import AdaptiveDrafter
@@ -30,10 +29,11 @@ from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.cycle import Cycle
-from specdec.gpu.drafting import depth_of, Draft
+from specdec.gpu.cycle import DeviceCycle
+from specdec.gpu.drafting import depth_of, DraftSource
 from specdec.loop import Resources, Task
 from specdec.models.transformer import Transformer
+from specdec.process import EngineProcess
 from specdec.types import Costs, SamplingParams
 from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
 from tests.gpu.toysampler import TableSampler
@@ -63,7 +63,7 @@ def filled() -> list[torch.Tensor]:
     return taken
 
 
-def parts(kind: str) -> tuple[Transformer, Draft, list[int]]:
+def parts(kind: str) -> tuple[Transformer, DraftSource, list[int]]:
     """A target, what drafts for it, and a prompt."""
     if kind in DRAFTS:
         target, drafts = toy()
@@ -90,9 +90,9 @@ def task_of(kind: str, params: SamplingParams) -> Task:
     return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4, resources=SHARED)
 
 
-def cycle_of(kind: str, params: SamplingParams, end: int) -> Cycle:
+def cycle_of(kind: str, params: SamplingParams, end: int) -> DeviceCycle:
     target, draft, _ = parts(kind)
-    return Cycle(target, draft, 4, end, params)
+    return DeviceCycle(target, draft, 4, end, params)
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
-        cycle = Cycle(model, model, 3, 60, params)
+        cycle = DeviceCycle(model, model, 3, 60, params)
         cycle.graphs.reason = "" if captured else "asked for"
         cycle.begin(PROMPT, 60, 5)
         records.append([cycle.run() for _ in range(5)])
@@ -184,7 +184,7 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     assert records[0] == records[1] and all(record.finite and record.sound for record in records[0])
 
 
-def text_of(cycle: Cycle) -> list[int]:
+def text_of(cycle: DeviceCycle) -> list[int]:
     cycle.begin(PROMPT, 100, 1)
     length = len(PROMPT) + 1
     while length < 100:
@@ -227,7 +227,7 @@ def test_a_stopped_run_harms_no_other() -> None:
 
 def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
     """In a process of its own: before torch 2.12 nothing is captured any more where one failed."""
-    with contextlib.closing(Worker("failing_capture")) as worker:
+    with contextlib.closing(EngineProcess("failing_capture")) as worker:
         told = dict(filter(None, worker.call("fail")))
     assert "could not be captured" in told["failed"] and told["sum"] == 1.0
     assert ("before 2.12" in told["later"]) == graphs.FAILURES_STAY
@@ -238,24 +238,24 @@ FAILING = """
 import torch
 from specdec.gpu import lane
 from specdec.gpu.graphs import Graphs
-from tests.gpu.test_cuda import GREEDY, ids, task_of
+from tests.gpu.test_cuda import GREEDY, ids, SHARED, task_of
 
-def fail():
+def fail(engines, send):
     expected = ids(list(lane.generate(task_of("model", GREEDY))))
     counter = torch.zeros(1, device="cuda")
     failing, later = Graphs("cuda"), Graphs("cuda")
     failing.run("step", lambda: counter.add_(1.0 + 0.0 * float(counter)), counter)
-    yield "failed", failing.reason
-    yield "sum", float(counter)
+    send(("failed", failing.reason))
+    send(("sum", float(counter)))
     later.run("step", lambda: counter.add_(1.0), counter)
-    yield "later", later.reason
+    send(("later", later.reason))
     SHARED.idle.clear()
-    yield "expected", expected
-    yield "text", ids(list(lane.generate(task_of("model", GREEDY))))
+    send(("expected", expected))
+    send(("text", ids(list(lane.generate(task_of("model", GREEDY))))))
 
-def spoil():
+def spoil(engines, send):
     torch.zeros(1, device="cuda")[torch.tensor([10**9], device="cuda")] += 1.0  # asserts on the device
-    yield "begun", True
+    send(("begun", True))
 
 CALLS = {"fail": fail, "spoil": spoil}
 """
@@ -268,7 +268,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
-    with contextlib.closing(Worker("failing_capture")) as worker:
+    with contextlib.closing(EngineProcess("failing_capture")) as worker:
         first = worker.start().pid
         with contextlib.suppress(RuntimeError):
             list(worker.call("spoil"))

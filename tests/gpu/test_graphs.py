@@ -17,7 +17,7 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.gpu import graphs
 from specdec.gpu.accept import synthetic
-from specdec.gpu.cycle import Cycle
+from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -103,18 +103,18 @@ def lane_of(kind: str) -> tuple[Any, Any]:
     return target(), NoDrafter() if kind == "none" else DraftModelDrafter(draft(kind == "like"))
 
 
-def cycle_of(kind: str, k: int, capacity: int, params: SamplingParams) -> Cycle:
+def cycle_of(kind: str, k: int, capacity: int, params: SamplingParams) -> DeviceCycle:
     if kind in DRAFTS:
-        return Cycle(TARGET, DRAFTS[kind], k, capacity, params)
+        return DeviceCycle(TARGET, DRAFTS[kind], k, capacity, params)
     by_kind: dict[str, Any] = {"none": None, "lookup": "lookup"}
-    return Cycle(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
+    return DeviceCycle(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
 
 
 def prompt_of(kind: str, seed: int = 1) -> list[int]:
     return TOY_TEXT if kind in DRAFTS else repetitive(seed) if kind == "lookup" else PROMPT
 
 
-def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[Cycle, list[Any]]:
+def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[DeviceCycle, list[Any]]:
     """Until the text is as long as wanted."""
     end = len(prompt) + params.max_tokens
     cycle = cycle_of(kind, k, end, params)
@@ -137,7 +137,7 @@ def test_medusa_drafts_as_many_as_it_has_heads() -> None:
 
 def test_full_acceptance_needs_no_further_pass() -> None:
     """The target drafts for itself: all is kept, although its cache never saw the last draft."""
-    cycle = Cycle(target(), target(), 3, 60, GREEDY)
+    cycle = DeviceCycle(target(), target(), 3, 60, GREEDY)
     records = [cycle.begin(PROMPT, 51, 0)]
     while cycle.length.item() < 51:
         records.append(cycle.run())
@@ -146,7 +146,7 @@ def test_full_acceptance_needs_no_further_pass() -> None:
 
 
 def test_a_cycle_serves_one_text_after_another() -> None:
-    cycle = Cycle(target(), draft(True), 3, 60, WARM)
+    cycle = DeviceCycle(target(), draft(True), 3, 60, WARM)
 
     def text(prompt: Sequence[int], seed: int) -> list[int]:
         cycle.begin(prompt, len(prompt) + 20, seed)
@@ -190,11 +190,11 @@ def broken(kind: str) -> tuple[Transformer, Any]:
 def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
     target, draft = broken(kind)
     for params in (GREEDY, WARM):
-        cycle = Cycle(target, draft, 3, 60, params)
+        cycle = DeviceCycle(target, draft, 3, 60, params)
         cycle.begin(TOY_TEXT, 30, 3)
         record = cycle.run()
         assert not record.sound and record.finite and record.drafted == ()
-        plain = Cycle(target, None, 0, 60, replace(params))
+        plain = DeviceCycle(target, None, 0, 60, replace(params))
         plain.begin(TOY_TEXT, 30, 3)
         if params is GREEDY:
             assert record.token == plain.run().token
@@ -203,14 +203,14 @@ def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
     with pytest.raises(ValueError, match="reads at most 32"):
-        Cycle(target(), small, 3, 60, GREEDY)
+        DeviceCycle(target(), small, 3, 60, GREEDY)
     with pytest.raises(ValueError, match="do not fit"):
-        Cycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
+        DeviceCycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
 
 
 def test_synthetic_acceptance_is_as_asked() -> None:
     params, kept, judged = replace(WARM, max_tokens=110), 0, 0
-    cycle = Cycle(target(), draft(False), 4, 128, params, synthetic(0.8))
+    cycle = DeviceCycle(target(), draft(False), 4, 128, params, synthetic(0.8))
     for seed in range(3):
         cycle.begin(PROMPT, 121, seed)
         while cycle.length.item() < 121:
@@ -272,7 +272,7 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
 
 
 def test_a_capture_without_room_ends_the_run() -> None:
-    cycle = Cycle(target(), None, 0, 60, GREEDY)
+    cycle = DeviceCycle(target(), None, 0, 60, GREEDY)
     cycle.graphs = Refusing(torch.OutOfMemoryError)
     with pytest.raises(torch.OutOfMemoryError):
         cycle.prepare(len(PROMPT), 40)

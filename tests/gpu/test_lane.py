@@ -307,7 +307,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     """A device with room for one cycle; `refused` has how many waited whenever there was none."""
     device = SimpleNamespace(room=1, refused=[])
 
-    class Large(lane.Cycle):
+    class Large(lane.DeviceCycle):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             if len(SHARED.idle) >= device.room:
                 device.refused.append(len(SHARED.idle))
@@ -315,7 +315,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
             super().__init__(*arguments, **options)
 
     SHARED.idle.clear()
-    monkeypatch.setattr(lane, "Cycle", Large)
+    monkeypatch.setattr(lane, "DeviceCycle", Large)
     yield device
     SHARED.idle.clear()
 

@@ -60,7 +60,7 @@ def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: 
     found = [model.forward(part, cache, rows=len(part)) for cache in [model.new_cache(64)] for part in PIECES]
     for ours, theirs in zip(found, expected, strict=True):
         assert torch.allclose(ours, theirs, atol=2e-5)
-    assert (None, 0) not in masked and all((w, 0) in masked for w in model._windows if w is not None)
+    assert (None, 0) not in masked and all((w, 0) in masked for w in model.windows if w is not None)
 
 
 @pytest.mark.parametrize(("card", "expected"), [(True, torch.bfloat16), (False, torch.float32)])

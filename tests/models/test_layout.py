@@ -9,10 +9,11 @@ import torch
 
 from specdec.drafters.block import BlockDrafter
 from specdec.drafters.mtp import MTPDrafter
-from specdec.gpu.cycle import Cycle
+from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import StaticDecoder
 from specdec.models import matrix
 from specdec.models.config import Config
+from specdec.models.folding import Folding
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 from tests.models.test_models import FAMILIES, reference, TEXT
@@ -33,7 +34,7 @@ def logits(model: Transformer) -> torch.Tensor:
 
 
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Transformer, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
+    monkeypatch.setattr(Folding, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
 
 
 SHORT = ("qwen3", "llama grouped heads", "mistral window")
@@ -51,7 +52,7 @@ def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkey
 def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def records() -> list[Any]:
         target = ours(MODEL)
-        cycle = Cycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
+        cycle = DeviceCycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
         return [cycle.begin(TOY_TEXT, 30, 1), *(cycle.run() for _ in range(3))]
 
     by_length = records()

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from specdec.events import Failed
 from specdec.loop import generate, Task
-from specdec.models import native, transformer
+from specdec.models import folding, native
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
-from specdec.models.transformer import model_tensors, Transformer
+from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3
@@ -64,7 +64,7 @@ def weights_of(config: Config) -> dict[str, Tensor]:
     noise = torch.Generator().manual_seed(0)
     weights = {
         name: torch.randn(shape, generator=noise) * (shape[-1] ** -0.5 if len(shape) == 2 else 0.3)
-        for name, shape in model_tensors(config, {}).items()
+        for name, shape in config.tensors({}).items()
     }
     return {name: tensor + ("norm" in name) for name, tensor in weights.items()}
 
@@ -161,7 +161,7 @@ def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch: p
 
     exact = passes(made(config, True, weights=weights))
     assert near(found(), exact)
-    monkeypatch.setattr(transformer, "pack_weight", multiplied_in)
+    monkeypatch.setattr(folding, "pack_weight", multiplied_in)
     assert not near(found(), exact)
 
 

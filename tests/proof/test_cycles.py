@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor
 
 from specdec.exposure import TABLE
-from specdec.proof.cycles import Cycle, distance, groups, KINDS, table, tree_groups
+from specdec.proof.cycles import CycleCase, distance, groups, KINDS, table, tree_groups
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.prove import EXACT
 from specdec.proof.toys import DEEPEST
@@ -24,7 +24,7 @@ def test_the_deepest_draft_is_the_pages() -> None:
 
 
 def test_the_ways_to_differ_are_what_they_are_called() -> None:
-    tables = {kind: table(Cycle(5, 2, (0, 1), kind, seed=3), ()) for kind in KINDS}
+    tables = {kind: table(CycleCase(5, 2, (0, 1), kind, seed=3), ()) for kind in KINDS}
     assert all(sum(row.values()) == pytest.approx(1.0, abs=1e-15) for rows in tables.values() for row in rows)
     p, q = tables["ties"]
     assert sum(p[token] == q[token] for token in p) == 3
@@ -37,7 +37,7 @@ def test_the_ways_to_differ_are_what_they_are_called() -> None:
 # ---- shipped rules ----
 
 
-def tried(cycles: Iterable[Cycle], rule: Rule) -> Iterator[float]:
+def tried(cycles: Iterable[CycleCase], rule: Rule) -> Iterator[float]:
     return (distance(cycle, rule)[0] for cycle in cycles)
 
 

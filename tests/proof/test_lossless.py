@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from specdec.loop import Task
-from specdec.proof.cycles import Cycle, distance
+from specdec.proof.cycles import CycleCase, distance
 from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.mistakes import MISTAKES
@@ -72,7 +72,7 @@ def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(
 ) -> None:
     mistake = MISTAKES[key]
     if mistake.rule and mistake.least_k > 2:
-        assert distance(Cycle(2, mistake.least_k, tuple(range(mistake.least_k))), mistake.rule())[0] > 1e-5
+        assert distance(CycleCase(2, mistake.least_k, tuple(range(mistake.least_k))), mistake.rule())[0] > 1e-5
     else:
         case, distribution = planted(key)
         first, exact = (of_two_tokens(one) for one in (distribution, case.exact_distribution()))

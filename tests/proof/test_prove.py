@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specdec.proof import enumeration, prove, toys
-from specdec.proof.cycles import Cycle, distance, groups
+from specdec.proof.cycles import CycleCase, distance, groups
 from specdec.proof.prove import EXACT, judge_chains, load, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
@@ -32,7 +32,7 @@ def written(tmp_path: Path, source: str) -> Path:
     return path
 
 
-def few(trees: bool) -> dict[str, list[Cycle]]:
+def few(trees: bool) -> dict[str, list[CycleCase]]:
     return {name: cycles[-1:] for name, cycles in groups(trees).items()}
 
 

@@ -85,7 +85,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
     model = family.target
     layers = [layer.window for layer in model.layers]
     native, model.native = model.native, None
-    model._windows = {window}
+    model.windows = {window}
     try:
         for layer in model.layers:
             layer.window = window
@@ -103,7 +103,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
     finally:
         for layer, old in zip(model.layers, layers, strict=True):
             layer.window = old
-        model.native, model._windows = native, set(layers)
+        model.native, model.windows = native, set(layers)
 
 
 def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family) -> None:

@@ -32,7 +32,7 @@ from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine
 from specdec.gpu.accept import ratio, synthetic
-from specdec.gpu.cycle import Cycle
+from specdec.gpu.cycle import DeviceCycle
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
@@ -99,7 +99,7 @@ def steps(at: Scale) -> Iterator[Row]:
             end = context + at.tokens
             params = SamplingParams(temperature=1.0, max_tokens=2, ignore_end=True)
             accept = synthetic(shapes.SYNTHETIC_ALPHA) if k else ratio
-            cycle = Cycle(target, draft if k else None, k, end, params, accept)
+            cycle = DeviceCycle(target, draft if k else None, k, end, params, accept)
             cycle.prepare(context, end)
             drafts, checks = [], []
             for repeat in range(at.repeats + 1):
@@ -122,7 +122,7 @@ def steps(at: Scale) -> Iterator[Row]:
         yield from shapes.measure(target, draft, context, (0, 4), at.tokens, at.repeats)
 
 
-def count_kernels(cycle: Cycle, prompt: list[int], end: int) -> int | None:
+def count_kernels(cycle: DeviceCycle, prompt: list[int], end: int) -> int | None:
     """Count the kernels of a run's second cycle. Return None on a CPU."""
     if not cycle.record.is_cuda:
         return None

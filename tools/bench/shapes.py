@@ -20,7 +20,7 @@ from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, synthetic
-from specdec.gpu.cycle import Cycle
+from specdec.gpu.cycle import DeviceCycle
 from specdec.loop import Task
 from specdec.models.checkpoint import Weights
 from specdec.models.config import Config
@@ -48,7 +48,7 @@ class Lane:
 
     k: int
     task: Task
-    cycle: Cycle
+    cycle: DeviceCycle
     runs: list[LaneStats]
 
 
@@ -66,7 +66,7 @@ def measure(
     lanes = []
     for k in depths:
         accept = synthetic(SYNTHETIC_ALPHA) if k else ratio
-        cycle = Cycle(target, draft if k else None, k, context + tokens, params, accept)
+        cycle = DeviceCycle(target, draft if k else None, k, context + tokens, params, accept)
         drafter = DraftModelDrafter(draft, 1)  # is not run: `cycle` drafts, with its own caches
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up

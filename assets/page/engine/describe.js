@@ -88,7 +88,7 @@ export function createDescriber(piece, noise, length) {
     const { distribution: drawnFrom, accepted } = verdict,
       fields = {
         positions,
-        law: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]),
+        distribution: distribution(drawnFrom, [...likeliest(drawnFrom), verdict.token]),
       },
       lastRow = rows[rows.length - 1],
       bonus = tokens.length ? { bonus: withSample(lastRow, likeliest(lastRow), tokens.length) } : {};

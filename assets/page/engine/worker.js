@@ -108,7 +108,7 @@ function createHeader(prompt, family, { target, draft }) {
     { chat } = target.head,
     chatDetails = chat ? { chat: [chat.before, chat.after] } : {};
   return {
-    ...{ event: "header", run: runId.join(""), source: "live", prompt, schema: 1 },
+    ...{ event: "header", run: runId.join(""), source: "live", prompt, schema: 2 },
     lanes: ["speculative", "plain"],
     models: {
       ...{ ...models, ...chatDetails, dtype: models.target.weights, device: "browser" },

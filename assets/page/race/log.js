@@ -47,7 +47,9 @@ export function applyEvent(run, event) {
   if (!lane) return run;
   if (event.event === "started") lane.started = event;
   else if (event.event === "drafted") lane.pending = { drafted: event };
-  else if (event.event === "verified") lane.pending = { ...openCycleOf(lane.pending, event), verified: event };
+  else if (event.event === "verified")
+    // traces of schema 1 have the key `law`
+    lane.pending = { ...openCycleOf(lane.pending, event), verified: { distribution: event.law, ...event } };
   else if (event.event === "committed") commit(lane, event);
   else if (event.event === "failed") lane.failures.push(event);
   else if (event.event === "finished") lane.finished = event;
@@ -90,7 +92,7 @@ function commit(lane, event) {
       pieces: event.pieces,
       texts,
       tokens: event.tokens,
-      distribution: pending.verified && pending.verified.law,
+      distribution: pending.verified && pending.verified.distribution,
       p: pending.verified && pending.verified.p,
     };
     // a peer (a lane of transformers) can draft before its target reads the prompt
@@ -174,7 +176,7 @@ function targetTokenOf(event, verified, draftCount) {
     piece: event.pieces[last],
     token: event.tokens[last],
     state: draftCount ? TOKEN_STATES[event.kind] || "pla" : "pla",
-    distribution: verified && verified.law,
+    distribution: verified && verified.distribution,
     p: verified && verified.p,
   };
 }

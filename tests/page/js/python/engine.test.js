@@ -84,7 +84,7 @@ test("the same seed gives the same run: tokens, verdicts, draws", async (told) =
       mine.map(({ event }) => event),
       events.map(({ event }) => event),
     );
-    for (const [i, { positions, law, bonus, p, ...theirs }] of events.entries()) {
+    for (const [i, { positions, distribution, bonus, p, ...theirs }] of events.entries()) {
       const said = JSON.stringify({ text, drafter, k, params, cycle: theirs.cycle });
       for (const [key, value] of Object.entries(theirs))
         if (!TIMES.includes(key)) assert.deepEqual(mine[i][key], value, `${key} of ${said}`);
@@ -102,7 +102,7 @@ test("the same seed gives the same run: tokens, verdicts, draws", async (told) =
       }
       near(mine[i].p, p, said);
       // After a rejection it is a difference of two that may be nearly alike.
-      if (positions.every(({ status }) => status === "accepted")) nearly(mine[i].law, law, said);
+      if (positions.every(({ status }) => status === "accepted")) nearly(mine[i].distribution, distribution, said);
       if (bonus) nearly(mine[i].bonus, bonus, said);
     }
     own.release?.();
