@@ -72,7 +72,7 @@ def library() -> C.CDLL | None:
         *(pointer, number, number, pointer),  # states, their shape, and the first layer's attention input
         *(pointer, number, number, number),  # keys and values, their stride and capacity, and the start
         *(number, number, number),  # heads, KV heads, head_dim
-        *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, mask, causal, floor, threads
+        *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, paths, causal, floor, threads
     ]
     return compiled
 
@@ -218,15 +218,16 @@ class NativeLayers:
         first: int,
         last: int,
         angles: Tensor,
-        mask: Tensor | None,
+        paths: Tensor | None,
         read: Tensor | None,
         causal: bool,
     ) -> None:
         """Run layers `first` to `last` - 1, in place, on the states [n, hidden] of n tokens from position `start` on.
 
-        `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
-        given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input there.
-        Without `causal` and `mask`, each row attends to all tokens. Raises ValueError if shapes do not fit.
+        `angles` are complex [n, head_dim / 2]. `paths` bool [n, n], for a tree, has which rows each row attends to: its
+        result then has the bits of a chain. `read`, if given, replaces the normed input of attention in layer `first`.
+        Layers in `cache.states` copy their input there. Without `causal` and `paths`, each row attends to all tokens.
+        Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32
@@ -242,12 +243,12 @@ class NativeLayers:
             states = (x.data_ptr(), *x.shape, None if read is None else first_read.data_ptr())
             keys_values = (data[layer].data_ptr(), data.stride(0), data.shape[2], start)
             heads = (self.heads, self.kv_heads, data.shape[3])
-            mask_data = None if mask is None else mask.data_ptr()
+            paths_data = None if paths is None else paths.data_ptr()
             compiled.specdec_layers(
                 *(C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer),
                 *states,
                 *keys_values,
                 *heads,
-                *(angles.data_ptr(), mask_data, causal, self.floor, torch.get_num_threads()),
+                *(angles.data_ptr(), paths_data, causal, self.floor, torch.get_num_threads()),
             )
             read = None

@@ -19,7 +19,7 @@ from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
 from specdec.models.transformer import model_tensors, Transformer
-from specdec.types import SamplingParams
+from specdec.types import SamplingParams, Tree
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3
 PLAIN = Config.parse(
@@ -174,11 +174,11 @@ KINDS = {  # how weights may be coded: bits, zero, minima, scales
 }
 
 
-def coded(kind: str, outputs: int, inputs: int) -> Grouped:
+def coded(kind: str, outputs: int, inputs: int, scale: float = 1.0) -> Grouped:
     bits, zero, minima, dtype = KINDS[kind]
     noise = torch.Generator().manual_seed(0)
     codes = torch.randint(2**bits, (outputs, inputs), generator=noise, dtype=torch.uint8)
-    scales, least = (torch.rand(outputs, inputs // 32, generator=noise).to(dtype) for _ in range(2))
+    scales, least = (scale * torch.rand(outputs, inputs // 32, generator=noise).to(dtype) for _ in range(2))
     return Grouped(codes, scales, -8 * least if minima else None, zero, bits)
 
 
@@ -288,6 +288,33 @@ def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, eight_bit: bool
         cache.keep(5)
         assert equal([model.forward(TEXT[5 : 5 + count], cache, rows=count)], [alone[:count]])
     assert equal([cache.states[LAYERS][:40]], [states])
+
+
+@needed
+@pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "4 bits"])
+def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits, keys, values and states of trees of many shapes, whatever siblings stand between."""
+    if stored == "4 bits":
+        monkeypatch.setattr(Grouped, "quantise", lambda matrix, _: coded("Q4_1", *matrix.shape, scale=0.05))
+    config, rng = SHAPES["grouped heads, biases"], random.Random(stored)
+    dtype = torch.int8 if stored == "4 bits" else getattr(torch, stored)
+    model, taps = Transformer(config, weights_of(config), torch.float32, stored=dtype), (1, LAYERS)
+    assert model.native is not None and isinstance(model.head, Blocked)
+    assert model.head.struct.bits == (4 if stored == "4 bits" else 8 * dtype.itemsize)
+    for size in (*range(2, 13), *range(2, 13)):
+        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)  # tokens before the pass, and before its tree
+        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
+        tokens = rng.choices(range(WORDS), k=chain + size)
+        path = Tree(tuple(parents)).path(rng.randrange(size))
+        plain, tree = (model.new_cache(CONTEXT, taps) for _ in range(2))
+        for cache in (plain, tree):
+            model.forward(TEXT[:start], cache)
+        rows = model.forward(tokens, tree, parents, size + 1)[[0, *(node + 1 for node in path)]]
+        alone = [model.forward([token], plain) for token in (*tokens[:chain], *(tokens[chain + i] for i in path))]
+        tree.keep(start + chain, path)
+        assert equal([rows], [torch.cat(alone[chain - 1 :])]), parents
+        kept = [[c.data[:, :, : c.length], *(s[: c.length] for s in c.states.values())] for c in (plain, tree)]
+        assert equal(*kept) and equal(*([model.forward(TEXT[60:63], c, rows=3)] for c in (plain, tree))), parents
 
 
 @needed
