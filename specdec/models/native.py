@@ -83,7 +83,7 @@ def runs_on(device: str) -> bool:
 
 
 def load_library() -> C.CDLL:
-    """Load the library. Compile it first if it is not in `folder()`. Raises OSError or SubprocessError."""
+    """Load the library. Compile it first unless `folder()` has it whole. Raises OSError or SubprocessError."""
     compiler = shutil.which("g++")
     if compiler is None:
         raise FileNotFoundError(errno.ENOENT, "no g++")
@@ -91,23 +91,37 @@ def load_library() -> C.CDLL:
     processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
     ingredients = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
     file = folder() / f"native-{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:16]}.so"
-    if file.exists():
-        with contextlib.suppress(OSError):  # after a full disk or a crash, the file can be incomplete
-            return C.CDLL(str(file))
+    if is_whole(file):
+        return C.CDLL(str(file))
     log.warning("compiling the layers of small models for this processor; this takes about ten seconds, once")
     part = file.with_suffix(f".{os.getpid()}")
     try:
         subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(part)], capture_output=True, check=True, timeout=300)
+        code = part.read_bytes()
+        part.chmod(0o600)
+        part.write_bytes(code + hashlib.sha256(code).digest())
+        compiled = C.CDLL(str(part))
         os.replace(part, file)  # atomic: several processes may compile at the same time
     finally:
         part.unlink(missing_ok=True)
-    return C.CDLL(str(file))
+    return compiled
+
+
+def is_whole(file: Path) -> bool:
+    """Return whether `file` ends with the digest of what is before it, and only this user could have written it."""
+    with contextlib.suppress(FileNotFoundError):
+        status, data = file.stat(), file.read_bytes()
+        own = status.st_uid == os.geteuid() and not status.st_mode & 0o022
+        return own and hashlib.sha256(data[:-32]).digest() == data[-32:]
+    return False
 
 
 def folder() -> Path:
-    """Make and return the folder of compiled libraries, in the user's cache. Only the user can read it."""
+    """Make and return the folder of compiled libraries, in the user's cache. Raises OSError if others can write it."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
+        raise PermissionError(errno.EACCES, "others can write to the folder of compiled libraries")
     return place
 
 

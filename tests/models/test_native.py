@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -431,17 +433,40 @@ echo >> "{count}"
 """
 
 
+def damage(file: Path) -> None:
+    code = bytearray(file.read_bytes())
+    code[-40] ^= 1
+    file.write_bytes(code)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty, as a full disk leaves it": lambda file: file.write_bytes(b""),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:5000]),
+    "a flipped bit": damage,
+    "writable by others": lambda file: file.chmod(0o666),
+    "another's": lambda file: os.chown(file, 12345, 12345),
+}
+
+
 @needed
-def test_it_is_compiled_once_and_again_where_it_was_damaged(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", DAMAGES)
+def test_it_is_compiled_once_and_again_where_it_was_damaged(
+    how: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "another's" and os.geteuid():
+        pytest.skip("only root can give a file away")
     count = fresh / "count"
     found = compiler(fresh, STUB.format(count=count))
     monkeypatch.setattr(native.shutil, "which", lambda name: found)
     assert loads_anew() and loads_anew() and count.read_text() == "\n"
     (file,) = (fresh / "cache" / "specdec").iterdir()
-    (fresh / "other" / "specdec").mkdir(parents=True)  # the loader knows the first one's place by now
-    (fresh / "other" / "specdec" / file.name).touch()  # as a full disk leaves it
+    other = fresh / "other" / "specdec"  # the loader knows the first one's place by now
+    other.mkdir(parents=True, mode=0o700)
+    DAMAGES[how](shutil.copy(file, other / file.name))
     monkeypatch.setenv("XDG_CACHE_HOME", str(fresh / "other"))
     assert loads_anew() and loads_anew() and count.read_text() == "\n\n"
+    other.chmod(0o777)
+    assert not loads_anew() and "others can write" in native.missing
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
