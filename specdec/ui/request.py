@@ -75,7 +75,8 @@ def check_number(setting: Setting, value: Any) -> Any:
     in_bounds = is_number(value) and low <= value <= high
     if not in_bounds or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
-        raise InputError(say("whole" if whole else "number", name=name, low=f"{low:g}", high=f"{high:,}" if whole else f"{high:g}"))
+        error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
+        raise InputError(say(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
 
 
