@@ -16,7 +16,7 @@ from .types import SamplingParams
 MAX_SORTED_WHOLE = 1024  # tokens; for a longer row on a CPU, it is faster to sort only the likely tokens
 SUM_TOLERANCE = 1e-6  # bounds the float32 error of a sum of probabilities
 MIN_NORMALISED = 2**14  # tokens; on a CPU, a float32 softmax over so many sums to 1 only roughly
-MIN_TEMPERATURE = 1e-30  # lower ones are raised to it, because float32 would round the lowest to 0
+MIN_TEMPERATURE = MIN_TOP_P = 1e-30  # lower ones are raised to it, because float32 would round the lowest to 0
 
 
 class Sampler(Protocol):
@@ -123,6 +123,7 @@ def apply_top_p(probs: Tensor, top_p: float) -> Tensor:
     """Keep the likeliest tokens, just enough to sum to `top_p`, and normalise.  # [n, V] -> [n, V]"""
     if top_p >= 1.0:
         return probs
+    top_p = max(top_p, MIN_TOP_P)
     if probs.device.type == "cpu" and probs.shape[-1] > MAX_SORTED_WHOLE and len(probs):
         tail = torch.stack([mark_tail_of_long_row(row, top_p) for row in probs])
     else:

@@ -43,7 +43,6 @@ class Setting:
     fixed_high: float = 0  # `high`, if `bound` is empty
     step: float = 0
     bound: str = ""  # the field of `Exposure` that gives `high`
-    above: bool = False  # the value must be above `low`, not equal
     sampling: bool = True  # True: a field of SamplingParams; False: another argument of the run
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
     label: str = ""  # the label's key in page.json, if it differs from the name
@@ -59,8 +58,7 @@ class Setting:
     def help_with_bounds(self) -> str:
         if self.type_ is str:
             return f"{self.help}, at most {self.high:,} characters" if self.high else self.help
-        low = f"above {self.low:g}" if self.above else f"{self.low:g}"
-        return f"{self.help}; {low} to {self.high:,.10g}" if self.high else self.help
+        return f"{self.help}; {self.low:g} to {self.high:,.10g}" if self.high else self.help
 
     @property
     def parameter(self) -> Parameter:
@@ -88,7 +86,7 @@ SETTINGS = {
         Setting(
             "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
         ),
-        Setting("top_p", float, USUAL.top_p, "1 is off", 0, 1, 0.05, above=True),
+        Setting("top_p", float, USUAL.top_p, "1 is off", 0.05, 1, 0.05),
         Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000),
         Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, step=1, bound="tokens"),
         Setting("seed", int, USUAL.seed, "the seed of all random draws", 0, 2**31 - 1, main=True),

@@ -108,6 +108,13 @@ def test_top_p_ends_where_the_sum_is_reached_exactly() -> None:
     assert torch.allclose(apply_top_p(probs, 0.75), torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
 
 
+@pytest.mark.parametrize("size", [9, 5_000])
+def test_the_smallest_top_p_keeps_the_likeliest_token(size: int) -> None:
+    logits = torch.randn(3, size, generator=torch.Generator().manual_seed(0))
+    found = probabilities(logits, SamplingParams(temperature=0.8, top_p=5e-324))
+    assert torch.equal(found, probabilities(logits, SamplingParams(temperature=0.0)))
+
+
 @pytest.mark.parametrize("p", [1e-9, 0.3, 0.9, 0.95, 0.999, 1 - 1e-7])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_top_p_keeps_to_the_bit_what_sorting_all_keeps(p: float, dtype: torch.dtype) -> None:

@@ -65,9 +65,9 @@ def test_it_has_words_in_every_language_and_a_check(setting: Setting) -> None:
 @numbers
 def test_its_bounds_are_those_of_calls_and_links(setting: Setting) -> None:
     sent = {"prompt": "Once", "drafter": "draft_model"}
-    for value in (setting.high, setting.low + (setting.step if setting.above else 0)):
+    for value in (setting.high, setting.low):
         assert check(**sent | {setting.name: setting.type_(value)})
         assert from_link({setting.name: f"{value}"})[0] == {setting.name: as_typed(setting, f"{value}")}
-    for value in (setting.high + 1, setting.low - 1, *([setting.low] if setting.above else []), "3", None, True):
+    for value in (setting.high + 1, setting.low - 1, "3", None, True):
         with pytest.raises(InputError):
             check(**sent | {setting.name: value})

@@ -35,15 +35,15 @@ class AdaptiveDrafter:
             inner.should_stop = self.should_stop
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        self.costs = self.costs.at(params.temperature)
-        depth = self.depth(tokens, k)
+        depth = self.depth(tokens, k, params.temperature)
         # At the prefill k is 0, and the inner drafter reads the prompt. In later cycles of depth 0 it is not called.
         proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
         self.remember_draft(len(tokens), proposal)
         return proposal
 
-    def depth(self, tokens: Sequence[int], k: int) -> int:
+    def depth(self, tokens: Sequence[int], k: int, temperature: float) -> int:
         """Choose how deep to draft after this text, at most `k`."""
+        self.costs = self.costs.at(temperature)
         self._learn(tokens)
         self.stop.begin(self.costs.cycles(k))
         return self._depth(k)

@@ -1,25 +1,33 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox. Control
-tokens come only from the template, never from a prompt.
+A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox, in a
+process of its own. Control tokens come only from the template, never from a prompt.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from .. import children
 from ..models import gguf_header
+from ..models.files import brief, prefix_errors, read_json
 from ..text import ids_of
 from . import gguf_tokenizer
 
 FILE = "chat_template.jinja"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template is rendered
+RENDERING_S, RENDERING_BYTES, LONGEST = 30, 2**28, 100_000  # time, memory and characters that a template can take
+
+Messages = Sequence[Mapping[str, str]]  # each with `role` and `content`
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,14 @@ class Chat:
             return together
         return [*before, *ids_of(prompt, tokenizer), *after]
 
-    def conversation(self, messages: Sequence[Mapping[str, str]], tokenizer: Tokenizer) -> list[int]:
+    def conversation(self, messages: Messages, tokenizer: Tokenizer) -> list[int]:
         """Encode messages, each with `role` and `content`. Control tokens come from the template alone.
 
         Raises ValueError if the template does not contain each message once and in order.
         """
         marks = [f"{MESSAGE}-{i}-" for i in range(len(messages))]
         marked = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
-        rest, tokens = render(self.template, self.controls, marked), list[int]()
+        (rest,), tokens = render(self.template, self.controls, [marked]), list[int]()
         for message, mark in zip(messages, marks, strict=True):
             before, found, rest = rest.partition(mark)
             if not found or mark in rest:
@@ -84,15 +92,9 @@ def make_chat(template: str, controls: Mapping[str, str]) -> Chat:
 
     Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
     """
-
-    def asked(content: str) -> str:
-        return render(template, controls, [{"role": "user", "content": content}])
-
-    try:
-        before, prompt, after = asked(MESSAGE).partition(MESSAGE)
-        spaced = asked(f" {MESSAGE} ")
-    except Exception as error:  # a template may raise any error
-        raise ValueError(f"the chat template cannot be rendered: {' '.join(str(error).split())[:200]}") from error
+    asked = ([{"role": "user", "content": content}] for content in (MESSAGE, f" {MESSAGE} "))
+    bare, spaced = render(template, controls, list(asked))
+    before, prompt, after = bare.partition(MESSAGE)
     if not prompt or MESSAGE in after:
         raise ValueError("the chat template does not contain the prompt exactly once")
     return Chat(before, after, spaced != f"{before} {MESSAGE} {after}", template, controls)
@@ -104,28 +106,61 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
         header = gguf_header.read_header(place)
         return header.value("tokenizer.chat_template", ""), gguf_tokenizer.controls(header)
     file = place / TOKENIZER_CONFIG
-    facts = json.loads(file.read_bytes()) if file.is_file() else {}
-    controls = {
-        name: value["content"] if isinstance(value, dict) else value
-        for name, value in facts.items()
-        if name.endswith("_token") and value
-    }
-    if (place / FILE).is_file():
-        return (place / FILE).read_text(encoding="utf-8"), controls
-    template = facts.get("chat_template") or ""
-    if isinstance(template, list):  # the checkpoint has several named templates
-        template = next((entry["template"] for entry in template if entry["name"] == "default"), "")
-    return template, controls
+    facts = read_json(file) if file.is_file() else {}
+    with prefix_errors(TOKENIZER_CONFIG):
+        controls = {
+            name: value["content"] if isinstance(value, dict) else value
+            for name, value in facts.items()
+            if name.endswith("_token") and value
+        }
+        template = facts.get("chat_template") or ""
+        if isinstance(template, list):  # the checkpoint has several named templates
+            template = next((entry["template"] for entry in template if entry["name"] == "default"), "")
+    return (place / FILE).read_text(encoding="utf-8") if (place / FILE).is_file() else template, controls
 
 
-def render(template: str, controls: Mapping[str, str], messages: Sequence[Mapping[str, str]]) -> str:
+def render(template: str, controls: Mapping[str, str], conversations: Sequence[Messages]) -> list[str]:
+    """Render a template with each of the conversations. Raises ValueError if that fails, or never ends.
+
+    A template can loop and write without end, so a child process renders it, with little memory and for a short time.
+    """
+    child = children.start(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with child:
+        try:
+            answer, errors = child.communicate(
+                json.dumps([template, dict(controls), conversations]).encode(), RENDERING_S
+            )
+        except subprocess.TimeoutExpired as error:
+            child.kill()
+            raise ValueError(f"the chat template is not rendered within {RENDERING_S} seconds") from error
+    if child.returncode:
+        reason = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ValueError(f"the chat template cannot be rendered: {brief(reason)}")
+    texts: list[str] = json.loads(answer.splitlines()[-1])
+    return texts
+
+
+def main() -> None:
+    """Render the template that comes as JSON on the standard input. This is the child process of `render`."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    (text,), _ = render_jinja_template(
-        [list(messages)],
+    template, controls, conversations = json.loads(sys.stdin.buffer.read())
+    with contextlib.suppress(ImportError, OSError, ValueError):  # outside Linux, the time alone is limited
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + RENDERING_BYTES,) * 2)
+    texts, _ = render_jinja_template(
+        conversations,
         chat_template=template,
         add_generation_prompt=True,
         enable_thinking=False,
         **controls,
     )
-    return str(text)
+    if max(map(len, texts)) > LONGEST:
+        sys.exit(f"it writes more than {LONGEST:,} characters")
+    print(json.dumps(texts))
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..models.checkpoint import prefix_errors, read_json, read_weights, section, Weights
+from ..models.checkpoint import read_weights, section, Weights
+from ..models.files import prefix_errors, read_json
 from .zoo import draft_folders, folder_of
 
 TARGET = "target"

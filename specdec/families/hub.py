@@ -205,14 +205,18 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
     This is needed because huggingface_hub's `snapshot_download` (2.4, November 2026) does not resume a download.
     """
     from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import WeakFileLock
+    from huggingface_hub.utils import HfHubHTTPError, WeakFileLock
     from huggingface_hub.utils.sha import sha_fileobj
 
     part = progress.part = file.with_name(f"{digest}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
     with WeakFileLock(part.with_suffix(".lock")):
         with part.open("ab") as sink:
-            http_get(url, sink, resume_size=sink.tell(), headers=headers)
+            try:
+                http_get(url, sink, resume_size=sink.tell(), headers=headers)
+            except HfHubHTTPError as error:
+                if error.response.status_code != 416:  # the last attempt got all bytes, and ended before the digest
+                    raise
         with part.open("rb") as source:
             arrived = sha_fileobj(source).hex()
         if arrived != digest:

@@ -21,15 +21,9 @@ from ..drafters.medusa import MedusaHeads
 from ..drafters.mtp import MTPHead
 from ..models import gguf, gguf_header
 from ..models.base import LoadedModel, Target
-from ..models.checkpoint import (
-    brief,
-    check_tensors,
-    open_weights,
-    read_config,
-    read_json,
-    section,
-)
+from ..models.checkpoint import check_tensors, open_weights, read_config, section
 from ..models.config import Config, is_ours
+from ..models.files import brief, read_json
 from ..models.grouped import CODE_TYPES, GGUF
 from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype

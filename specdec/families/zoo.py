@@ -23,9 +23,10 @@ from ..loop import Resources
 from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
-from ..models.checkpoint import prefix_errors, read_config, read_weights, section, weight_files
+from ..models.checkpoint import read_config, read_weights, section, weight_files
 from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16, torch_threads
+from ..models.files import prefix_errors
 from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.hugging_face import HuggingFaceModel
 from ..models.matrix import draft_dtype

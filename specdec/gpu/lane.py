@@ -129,7 +129,7 @@ class CudaExecutor:
         cycle, k = self.device_cycle, 0 if self.stopped else min(self.device_cycle.k, k)
         prefill = len(tokens) == len(self.task.prompt)
         if self.adaptive and (k or prefill):
-            k = self.adaptive.depth(tokens, k)
+            k = self.adaptive.depth(tokens, k, self.task.params.temperature)
         if prefill:
             record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
         else:  # without an adaptive drafter K stays the same, so that cycles share graphs

@@ -5,54 +5,30 @@ If a file is missing or damaged, a ValueError names the file or the tensor in on
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from . import gguf, gguf_header, packed
+from .files import brief, prefix_errors, read_json
 
 Weights = dict[str, Tensor]
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+MAX_LAYERS = 1000
 IGNORED = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints contain it; our decoder computes it instead
-
-
-@contextmanager
-def prefix_errors(name: str | Path) -> Iterator[None]:
-    """Put the name of a checkpoint before the message of a ValueError."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-
-
-def brief(message: object) -> str:
-    """Shorten a message to one line of at most 200 characters."""
-    line = " ".join(str(message).split()) or type(message).__name__
-    return line if len(line) <= 200 else f"{line[:199]}…"
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. Raises ValueError if the file is missing or damaged."""
-    try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise ValueError(f"there is no {path.name}") from error
-    except ValueError as error:
-        raise ValueError(f"{path.name} is not valid JSON: {error}") from error
-    return content
 
 
 def read_config(place: Path) -> dict[str, Any]:
     """Return the config.json of a folder, or an equivalent from a GGUF file's header."""
-    return (
-        gguf.config(gguf_header.read_header(place)) if gguf_header.is_file(place) else read_json(place / "config.json")
-    )
+    is_gguf = gguf_header.is_file(place)
+    config = gguf.config(gguf_header.read_header(place)) if is_gguf else read_json(place / "config.json")
+    if not 0 < (config.get("num_hidden_layers") or 1) <= MAX_LAYERS:  # a list of so many would fill the memory
+        raise ValueError(f"num_hidden_layers must lie between 1 and {MAX_LAYERS}, not {config['num_hidden_layers']}")
+    return config
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -88,7 +64,8 @@ def weight_files(folder: Path) -> list[str]:
     if (folder / SINGLE).is_file():
         return [SINGLE]
     if (folder / INDEX).is_file():
-        return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+        with prefix_errors(INDEX):
+            return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     if len(files) != 1:
         raise ValueError(f"{len(files)} .safetensors files, but no {SINGLE} or {INDEX}; pickles are not read")

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checkpoint import brief, read_config
+from .checkpoint import read_config
+from .files import brief
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 COPIED = (

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from ..types import is_chain
-from .checkpoint import brief, read_config, read_weights, Weights
+from .checkpoint import read_config, read_weights, Weights
 from .config import library_config, quiet
 from .device import configure_cuda
+from .files import brief
 
 TRIAL = 6  # tokens that `_check_rollback` reads
 # The largest error that `_check_rollback` accepts, as a share of the logits' range.

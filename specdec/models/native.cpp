@@ -504,10 +504,11 @@ void mix(const float* values, int64_t end, int64_t size, const float* weights, i
 }
 
 // ROWS queries of a head look at its keys and values [.., size]. The first sees `end` of them, each next one `more`
-// more. `hidden` [ROWS, all] is added to the scores, or null.
+// more. In a tree `on_path` [ROWS, end - start] says which keys from `start` on a row sees; else it is null. The scores of
+// a path then stand together, as a chain's do, while they are added: the sums have the same bits.
 template <int ROWS>
 void attend(const float* q, int64_t stride, const float* keys, const float* values, int64_t end, int64_t more,
-            int64_t size, const float* hidden, float* scores, float* y) {
+            int64_t size, const uint8_t* on_path, int64_t start, float* scores, float* y) {
     const int64_t last = end + (ROWS - 1) * more, whole = (last + SUMS - 1) / SUMS * SUMS;
     for (int64_t p = 0; p < last; p++) {
         Vec totals[ROWS][PARTS] = {};
@@ -521,8 +522,11 @@ void attend(const float* q, int64_t stride, const float* keys, const float* valu
     float shares[ROWS];
     for (int r = 0; r < ROWS; r++) {
         float* own = scores + r * whole;
-        for (int64_t p = 0; hidden && p < last; p++) own[p] += hidden[r * last + p];
-        std::fill(own + end + r * more, own + whole, -INFINITY);
+        const uint8_t* path = on_path + r * (end - start);
+        int64_t visible = on_path ? start : end + r * more;
+        for (int64_t p = start; on_path && p < end; p++)
+            if (path[p - start]) own[visible++] = own[p];
+        std::fill(own + visible, own + whole, -INFINITY);
         Vec most = all(-INFINITY), total[PARTS] = {};
         for (int64_t p = 0; p < whole; p += LANES) most = load(own + p) > most ? load(own + p) : most;
         float highest = most[0];
@@ -533,6 +537,7 @@ void attend(const float* q, int64_t stride, const float* keys, const float* valu
             total[p / LANES % PARTS] += e;
         }
         shares[r] = 1.f / sum(total);
+        for (int64_t p = end; on_path && p-- > start;) own[p] = path[p - start] ? own[--visible] : 0.f;
     }
     int64_t i = 0;
     for (; i + 4 * LANES <= size; i += 4 * LANES)
@@ -569,15 +574,15 @@ void specdec_product(const Matrix* m, const float* x, int64_t rows, float* y, in
 }
 
 // x [rows, width] at `start` through `count` layers, in place. `cache` is that of the first layer: keys of all heads,
-// then values, each [capacity, size]; `angles` [rows, size / 2] are complex. `hidden` [rows, start + rows] is -inf at
-// what a row may not see; where it is null a row sees what is before it or, if not `causal`, everything. `read` is what
-// the attention of the first layer reads, where that is not the normed x.
+// then values, each [capacity, size]; `angles` [rows, size / 2] are complex. `on_path` [rows, rows] is 1 where the path of
+// a row holds another; where it is null a row sees what is before it or, if not `causal`, everything. `read` is what the
+// attention of the first layer reads, where that is not the normed x.
 void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, int64_t width, const float* read,
                     float* cache, int64_t layer_stride, int64_t capacity, int64_t start, int64_t heads,
-                    int64_t kv_heads, int64_t size, const float* angles, const float* hidden, int causal, float floor,
+                    int64_t kv_heads, int64_t size, const float* angles, const uint8_t* on_path, int causal, float floor,
                     int threads) {
     const int64_t stored = heads * size, turned = (heads + kv_heads) * size, inner = layers->down.inputs;
-    const int64_t groups = (rows + TOGETHER - 1) / TOGETHER, more = causal && !hidden;
+    const int64_t groups = (rows + TOGETHER - 1) / TOGETHER, more = causal && !on_path;
     float* queries = scratch<float>(0, rows * stored);
     float* seen = scratch<float>(1, rows * stored);
     float* gated = scratch<float>(2, rows * inner);
@@ -618,7 +623,7 @@ void specdec_layers(const Layer* layers, int64_t count, float* x, int64_t rows, 
                 auto at = [&](auto rows_here) {
                     attend<rows_here>(queries + r * stored + head * size, stored, entries + kv * capacity * size,
                                       entries + (kv_heads + kv) * capacity * size, start + (more ? r + 1 : rows), more,
-                                      size, hidden ? hidden + r * (start + rows) : nullptr, scores,
+                                      size, on_path ? on_path + r * rows : nullptr, start, scores,
                                       seen + r * stored + head * size);
                 };
                 switch (std::min<int64_t>(rows - r, TOGETHER)) {

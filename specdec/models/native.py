@@ -75,7 +75,7 @@ def library() -> C.CDLL | None:
         *(pointer, number, number, pointer),  # states, their shape, and the first layer's attention input
         *(pointer, number, number, number),  # keys and values, their stride and capacity, and the start
         *(number, number, number),  # heads, KV heads, head_dim
-        *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, mask, causal, floor, threads
+        *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, paths, causal, floor, threads
     ]
     return compiled
 
@@ -86,7 +86,7 @@ def runs_on(device: str) -> bool:
 
 
 def load_library() -> C.CDLL:
-    """Load the library. Compile it first if it is not in `folder()`. Raises OSError or SubprocessError."""
+    """Load the library. Compile it first unless `folder()` has it whole. Raises OSError or SubprocessError."""
     compiler = shutil.which("g++")
     if compiler is None:
         raise FileNotFoundError(errno.ENOENT, "no g++")
@@ -94,23 +94,37 @@ def load_library() -> C.CDLL:
     processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
     ingredients = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
     file = folder() / f"native-{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:16]}.so"
-    if file.exists():
-        with contextlib.suppress(OSError):  # after a full disk or a crash, the file can be incomplete
-            return C.CDLL(str(file))
+    if is_whole(file):
+        return C.CDLL(str(file))
     log.warning("compiling the layers of small models for this processor; this takes about ten seconds, once")
     part = file.with_suffix(f".{os.getpid()}")
     try:
         subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(part)], capture_output=True, check=True, timeout=300)
+        code = part.read_bytes()
+        part.chmod(0o600)
+        part.write_bytes(code + hashlib.sha256(code).digest())
+        compiled = C.CDLL(str(part))
         os.replace(part, file)  # atomic: several processes may compile at the same time
     finally:
         part.unlink(missing_ok=True)
-    return C.CDLL(str(file))
+    return compiled
+
+
+def is_whole(file: Path) -> bool:
+    """Return whether `file` ends with the digest of what is before it, and only this user could have written it."""
+    with contextlib.suppress(FileNotFoundError):
+        status, data = file.stat(), file.read_bytes()
+        own = status.st_uid == os.geteuid() and not status.st_mode & 0o022
+        return own and hashlib.sha256(data[:-32]).digest() == data[-32:]
+    return False
 
 
 def folder() -> Path:
-    """Make and return the folder of compiled libraries, in the user's cache. Only the user can read it."""
+    """Make and return the folder of compiled libraries, in the user's cache. Raises OSError if others can write it."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
+        raise PermissionError(errno.EACCES, "others can write to the folder of compiled libraries")
     return place
 
 
@@ -221,15 +235,16 @@ class NativeLayers:
         first: int,
         last: int,
         angles: Tensor,
-        mask: Tensor | None,
+        paths: Tensor | None,
         read: Tensor | None,
         causal: bool,
     ) -> None:
         """Run layers `first` to `last` - 1, in place, on the states [n, hidden] of n tokens from position `start` on.
 
-        `angles` are complex [n, head_dim / 2]. `mask` [1, n, start + n] is -inf where a row must not attend. `read`, if
-        given, replaces the normed input of attention in layer `first`. Layers in `cache.states` copy their input there.
-        Without `causal` and `mask`, each row attends to all tokens. Raises ValueError if shapes do not fit.
+        `angles` are complex [n, head_dim / 2]. `paths` bool [n, n], for a tree, has which rows each row attends to: its
+        result then has the bits of a chain. `read`, if given, replaces the normed input of attention in layer `first`.
+        Layers in `cache.states` copy their input there. Without `causal` and `paths`, each row attends to all tokens.
+        Raises ValueError if shapes do not fit.
         """
         compiled, data = library(), cache.data
         assert compiled is not None and x.is_contiguous() and data.is_contiguous() and data.dtype == torch.float32
@@ -245,12 +260,12 @@ class NativeLayers:
             states = (x.data_ptr(), *x.shape, None if read is None else first_read.data_ptr())
             keys_values = (data[layer].data_ptr(), data.stride(0), data.shape[2], start)
             heads = (self.heads, self.kv_heads, data.shape[3])
-            mask_data = None if mask is None else mask.data_ptr()
+            paths_data = None if paths is None else paths.data_ptr()
             compiled.specdec_layers(
                 *(C.byref(self.structs, layer * C.sizeof(LayerStruct)), following - layer),
                 *states,
                 *keys_values,
                 *heads,
-                *(angles.data_ptr(), mask_data, causal, self.floor, torch.get_num_threads()),
+                *(angles.data_ptr(), paths_data, causal, self.floor, torch.get_num_threads()),
             )
             read = None

@@ -169,8 +169,8 @@ class Transformer:
         angles = self._rotary(start, count, parents)
         if self.native is not None:
             x = x.clone(memory_format=torch.contiguous_format)
-            mask = None if is_chain(parents) or not causal else self._mask(None, start, count, parents)
-            self.native.run(x, cache, start, first, last, angles, mask, read, causal)
+            paths = None if is_chain(parents) or not causal else tree_paths(count, parents, self.device)
+            self.native.run(x, cache, start, first, last, angles, paths, read, causal)
             if last in cache.states:
                 cache.states[last][start : start + count] = x
             return x
@@ -249,23 +249,21 @@ class Transformer:
         """Return the attention mask, -inf where a token may not attend; None if not needed.  # [1, n, start + n]"""
         if count == 1 and window is None:
             return None
-        keys = torch.arange(start + count, device=self.device)  # their positions
-        queries = keys[start:, None]
-        masked = keys > queries
+        seen = F.pad(tree_paths(count, parents, self.device), (start, 0), value=True)
         if window is not None:
-            masked |= keys <= queries - window
+            depths = torch.tensor([*range(-start, 0), *tree_depths(count, parents)], device=self.device)
+            seen &= depths > depths[start:, None] - window
         mask = torch.zeros(count, start + count, dtype=self.dtype, device=self.device)
-        mask.masked_fill_(masked, float("-inf"))
-        if not is_chain(parents):
-            first = count - len(parents)  # the row of the tree's first node
-            for node, parent in enumerate(parents):
-                row = mask[first + parent].clone()  # a node attends to what its parent attends to, and to itself
-                visible = (row == 0).nonzero().flatten()
-                if len(visible) == window:  # the window is full: its oldest position drops out
-                    row[visible[0]] = float("-inf")
-                row[start + first + node] = 0.0
-                mask[first + node] = row
-        return mask[None]
+        return mask.masked_fill_(~seen, float("-inf"))[None]
+
+
+def tree_paths(count: int, parents: Sequence[int], device: str) -> Tensor:
+    """Return which of `count` new tokens each attends to; the last `len(parents)` form a tree.  # [count, count]"""
+    paths = torch.ones(count, count, dtype=torch.bool, device=device).tril_()
+    first = count - len(parents)  # the row of the tree's first node
+    for node, parent in enumerate(() if is_chain(parents) else parents, first):
+        paths[node, :node] = paths[first + parent, :node]
+    return paths
 
 
 def rotary_table(config: Config, device: str) -> Tensor:

@@ -16,7 +16,7 @@ from safetensors.torch import save as serialise
 
 from ..families import hub, zoo
 from ..figures.machine import give_memory_back
-from ..models.checkpoint import prefix_errors
+from ..models.files import prefix_errors
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as example_files

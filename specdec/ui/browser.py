@@ -41,8 +41,8 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
 
 
 def bounds(setting: Setting) -> dict[str, Any]:
-    low, step = setting.step if setting.above else setting.low, 1 if setting.type_ is int else setting.step
-    return {"low": low, "high": setting.high, "step": step, "label": strings("page")["settings"][setting.name]}
+    step = 1 if setting.type_ is int else setting.step
+    return {"low": setting.low, "high": setting.high, "step": step, "label": strings("page")["settings"][setting.name]}
 
 
 @functools.cache

@@ -72,11 +72,11 @@ def check_setting(setting: Setting, value: Any) -> Any:
 def check_number(setting: Setting, value: Any) -> Any:
     """Return a number if it is within its bounds. For an integer, 4.0 is accepted (sliders send it), 4.5 is refused."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
-    in_bounds = is_number(value) and low <= value <= high and not (setting.above and value == low)
+    in_bounds = is_number(value) and low <= value <= high
     if not in_bounds or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
-        error = "whole" if whole else "above" if setting.above else "number"
-        raise InputError(say(error, name=name, low=f"{low:g}", high=f"{high:,}" if whole else f"{high:g}"))
+        error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
+        raise InputError(say(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
 
 

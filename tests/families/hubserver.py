@@ -81,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
         start = int(said.removeprefix("bytes=").partition("-")[0] or 0) if said else 0
         if start and body:
             self.server.ranges.append(start)
+        if start >= len(content):
+            return self.refuse(416, "")
         self.send_response(206 if start else 200)
         self.send_header("X-Repo-Commit", SHA)
         self.send_header("ETag", f'"{oid(file)}"')

@@ -163,6 +163,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 DAMAGED = {
     "not a GGUF file": lambda data: b"PK\3\4" + data[4:],
     "not a GGUF file, or damaged": lambda data: data[:3_000],
+    "or damaged, or newer": lambda data: data[:24] + (2**40).to_bytes(8, "little") + data[32:],
+    "cannot be read .KeyError: 'token_embd": lambda data: data.replace(b"token_embd", b"token_embx"),
     "the file ends too early": lambda data: data[: len(data) // 2],
     "mamba models are not among llama": lambda data: data.replace(b"llama", b"mamba", 1),
     "ffn_ux.weight, which no model of llama": lambda data: data.replace(b"blk.1.ffn_up", b"blk.1.ffn_ux"),

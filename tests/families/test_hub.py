@@ -62,6 +62,9 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(
         assert not part.exists()
         hub.fill(tmp_path / "x", url, digest, hub.Progress())
         assert (tmp_path / "x").read_bytes() == CONTENT and not part.exists()
+    (tmp_path / f"{digest}.part").write_bytes(CONTENT)  # of a process that was killed before it had the digest
+    hub.fill(tmp_path / "z", url, digest, hub.Progress())
+    assert (tmp_path / "z").read_bytes() == CONTENT
     server.garbles = True
     with pytest.raises(ValueError, match="downloaded file has a wrong SHA-256"):
         hub.fill(tmp_path / "y", url, digest, hub.Progress())

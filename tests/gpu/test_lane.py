@@ -103,9 +103,9 @@ def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) ->
 DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  # cycle by cycle, then again
 
 
-def adapted(kind: str, stops: bool = True, **changes: Any) -> Task:
+def adapted(kind: str, stops: bool = True, draw: float = 0.0, **changes: Any) -> Task:
     one = task(kind, **changes)
-    one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
+    one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1), draw=draw))
     one.drafter.stops = stops
     return one
 
@@ -146,6 +146,13 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list
     assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
         3 if kind in ("like", "eagle3") else 0
     )
+
+
+def test_what_drawing_a_draft_costs_counts_on_a_device_too() -> None:
+    one, other = (adapted("like", stops=False, draw=0.6, details=False) for _ in range(2))
+    host, device = loop.generate(one, table(one)), lane.on_device(other)
+    depths = [[len(event.tokens) for event in events if isinstance(event, Drafted)] for events in (host, device)]
+    assert depths[0] == depths[1] and max(depths[0]) < 4
 
 
 def moment(event: Event) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
-from specdec.types import SamplingParams
+from specdec.types import SamplingParams, Tree
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3
 PLAIN = Config.parse(
@@ -174,11 +176,11 @@ KINDS = {  # how weights may be coded: bits, zero, minima, scales
 }
 
 
-def coded(kind: str, outputs: int, inputs: int) -> Grouped:
+def coded(kind: str, outputs: int, inputs: int, scale: float = 1.0) -> Grouped:
     bits, zero, minima, dtype = KINDS[kind]
     noise = torch.Generator().manual_seed(0)
     codes = torch.randint(2**bits, (outputs, inputs), generator=noise, dtype=torch.uint8)
-    scales, least = (torch.rand(outputs, inputs // 32, generator=noise).to(dtype) for _ in range(2))
+    scales, least = (scale * torch.rand(outputs, inputs // 32, generator=noise).to(dtype) for _ in range(2))
     return Grouped(codes, scales, -8 * least if minima else None, zero, bits)
 
 
@@ -288,6 +290,33 @@ def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, eight_bit: bool
         cache.keep(5)
         assert equal([model.forward(TEXT[5 : 5 + count], cache, rows=count)], [alone[:count]])
     assert equal([cache.states[LAYERS][:40]], [states])
+
+
+@needed
+@pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "4 bits"])
+def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits, keys, values and states of trees of many shapes, whatever siblings stand between."""
+    if stored == "4 bits":
+        monkeypatch.setattr(Grouped, "quantise", lambda matrix, _: coded("Q4_1", *matrix.shape, scale=0.05))
+    config, rng = SHAPES["grouped heads, biases"], random.Random(stored)
+    dtype = torch.int8 if stored == "4 bits" else getattr(torch, stored)
+    model, taps = Transformer(config, weights_of(config), torch.float32, stored=dtype), (1, LAYERS)
+    assert model.native is not None and isinstance(model.head, Blocked)
+    assert model.head.struct.bits == (4 if stored == "4 bits" else 8 * dtype.itemsize)
+    for size in (*range(2, 13), *range(2, 13)):
+        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)  # tokens before the pass, and before its tree
+        parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
+        tokens = rng.choices(range(WORDS), k=chain + size)
+        path = Tree(tuple(parents)).path(rng.randrange(size))
+        plain, tree = (model.new_cache(CONTEXT, taps) for _ in range(2))
+        for cache in (plain, tree):
+            model.forward(TEXT[:start], cache)
+        rows = model.forward(tokens, tree, parents, size + 1)[[0, *(node + 1 for node in path)]]
+        alone = [model.forward([token], plain) for token in (*tokens[:chain], *(tokens[chain + i] for i in path))]
+        tree.keep(start + chain, path)
+        assert equal([rows], [torch.cat(alone[chain - 1 :])]), parents
+        kept = [[c.data[:, :, : c.length], *(s[: c.length] for s in c.states.values())] for c in (plain, tree)]
+        assert equal(*kept) and equal(*([model.forward(TEXT[60:63], c, rows=3)] for c in (plain, tree))), parents
 
 
 @needed
@@ -404,17 +433,40 @@ echo >> "{count}"
 """
 
 
+def damage(file: Path) -> None:
+    code = bytearray(file.read_bytes())
+    code[-40] ^= 1
+    file.write_bytes(code)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty, as a full disk leaves it": lambda file: file.write_bytes(b""),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:5000]),
+    "a flipped bit": damage,
+    "writable by others": lambda file: file.chmod(0o666),
+    "another's": lambda file: os.chown(file, 12345, 12345),
+}
+
+
 @needed
-def test_it_is_compiled_once_and_again_where_it_was_damaged(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", DAMAGES)
+def test_it_is_compiled_once_and_again_where_it_was_damaged(
+    how: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "another's" and os.geteuid():
+        pytest.skip("only root can give a file away")
     count = fresh / "count"
     found = compiler(fresh, STUB.format(count=count))
     monkeypatch.setattr(native.shutil, "which", lambda name: found)
     assert loads_anew() and loads_anew() and count.read_text() == "\n"
     (file,) = (fresh / "cache" / "specdec").iterdir()
-    (fresh / "other" / "specdec").mkdir(parents=True)  # the loader knows the first one's place by now
-    (fresh / "other" / "specdec" / file.name).touch()  # as a full disk leaves it
+    other = fresh / "other" / "specdec"  # the loader knows the first one's place by now
+    other.mkdir(parents=True, mode=0o700)
+    DAMAGES[how](shutil.copy(file, other / file.name))
     monkeypatch.setenv("XDG_CACHE_HOME", str(fresh / "other"))
     assert loads_anew() and loads_anew() and count.read_text() == "\n\n"
+    other.chmod(0o777)
+    assert not loads_anew() and "others can write" in native.missing
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])

@@ -250,7 +250,15 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
 
 @pytest.mark.parametrize(
     ("accepted", "language"),
-    [("zh-CN,zh;q=0.9,en;q=0.8", "zh"), ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"), ("qaa, qab, *", "en"), (";;,,q=", "en")],
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("qaa,qab;q=0.9,zh-TW;q=0.5", "zh"),
+        ("qaa, qab, *", "en"),
+        (";;,,q=", "en"),
+        ("en;q=0.1, zh;q=0.9", "zh"),
+        ("zh;q=0, en;q=0.1", "en"),
+        ("en, ZH;q=0.9", "en"),
+    ],
 )
 def test_the_browsers_preference(accepted: str, language: str) -> None:
     assert preferred(accepted) == language

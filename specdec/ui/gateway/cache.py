@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .first import PICTURE, PREVIEW, with_first_screen
-from .language import LANGUAGE_AT
+from .language import by_weight, LANGUAGE_AT
 
 FOLDERS = ("/assets/", "/static/")  # a file here gets a new name when its content or Gradio changes
 MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
@@ -54,7 +54,7 @@ class Cache:
             await self.app(scope, receive, send)
 
     async def answer(self, scope: Scope, headers: Headers) -> Response:
-        path, accepted = scope["path"], headers.get("accept-encoding", "")
+        path, accepted = scope["path"], by_weight(headers.get("accept-encoding", ""))
         encoding = next((name for name in ENCODINGS if name in accepted), "")
         language = LANGUAGE_AT.get(path)
         key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if language else ()))

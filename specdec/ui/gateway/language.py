@@ -37,11 +37,21 @@ class LanguageRedirect:
 
 
 def preferred(accepted: str) -> str:
-    """Return the first language in a header such as `zh-CN,zh;q=0.9` that the page has; English if it has none."""
-    return next(filter(None, map(supported, accepted.split(","))), ENGLISH)
+    """Return the best of a header such as `zh-CN,zh;q=0.9` that the page has; English if it has none."""
+    return next(filter(None, map(supported, by_weight(accepted))), ENGLISH)
+
+
+def by_weight(accepted: str) -> list[str]:
+    """Return the values of a header such as `gzip, br;q=0.5` in lower case, those of highest q first, without q=0."""
+    weights = {}
+    for part in accepted.lower().split(","):
+        value, _, parameters = part.partition(";")
+        weight = re.search(r"q=(\d(\.\d+)?)", parameters)
+        weights[value.strip()] = float(weight[1]) if weight else 1.0
+    return sorted(filter(weights.get, weights), key=lambda value: -weights[value])
 
 
 def supported(tag: str) -> str:
-    """Return the language of a tag such as `zh-CN;q=0.9`; "" for a language that the page does not have."""
-    language = re.split("[-;]", tag.strip().lower())[0]
+    """Return the language of a tag such as `zh-CN`; "" for a language that the page does not have."""
+    language = tag.strip().lower().partition("-")[0]
     return language if language in LANGUAGES else ""

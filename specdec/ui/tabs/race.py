@@ -129,8 +129,7 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
         return gr.Textbox(value, label=label, lines=2, max_lines=4)
     if not setting.step:
         return gr.Number(value, label=label, elem_classes="sd-inline-number")
-    low = setting.step if setting.above else setting.low
-    return gr.Slider(low, setting.high, value=value, step=setting.step, label=label, buttons=[])
+    return gr.Slider(setting.low, setting.high, value=value, step=setting.step, label=label, buttons=[])
 
 
 def family_menu(chosen: str) -> gr.Dropdown:

@@ -1,0 +1,41 @@
+"""Read files that the host chose. Whatever is wrong with one ends in a ValueError of one sentence that names it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def prefix_errors(name: str | Path) -> Iterator[None]:
+    """Put the name of a file or checkpoint before a ValueError's message, and make one of any error of reading it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    except Exception as error:  # keys that are missing or of another type, numbers that no tensor can have
+        if type(error).__name__ == "OutOfMemoryError":  # torch's: the file is whole, and the GPU is full
+            raise
+        raise ValueError(f"{name}: cannot be read ({type(error).__name__}: {brief(error)}); get it anew") from error
+
+
+def brief(message: object) -> str:
+    """Shorten a message to one line of at most 200 characters."""
+    line = " ".join(str(message).split()) or type(message).__name__
+    return line if len(line) <= 200 else f"{line[:199]}…"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises ValueError if the file is missing or damaged."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no {path.name}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} is not a JSON object")
+    return content
