@@ -113,7 +113,7 @@ function mountPanel(element, props, player, secret) {
     send();
   }
 
-  const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
+  const isJudged = (draft) => draft.state === "rejected" || draft.state === "accepted";
 
   /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
   function moveToNextVerdict() {
@@ -134,7 +134,7 @@ function mountPanel(element, props, player, secret) {
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rej") || drafts.pop();
+      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rejected") || drafts.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(

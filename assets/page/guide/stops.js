@@ -31,10 +31,10 @@ export const STEPS = [
   {
     id: "rejection",
     tab: "race",
-    at: PLAYER + "lane0] .sd-rej:not(.sd-fut)",
+    at: PLAYER + "lane0] .sd-rejected:not(.sd-future)",
     act: (page) => page.seek(page.rejectionCycle().endMs),
-    show: (page) => page.press(PLAYER + "lane0] .sd-rej:not(.sd-fut)"),
-    done: (page) => page.has(PLAYER + "lane0] .sd-rej.sd-on"),
+    show: (page) => page.press(PLAYER + "lane0] .sd-rejected:not(.sd-future)"),
+    done: (page) => page.has(PLAYER + "lane0] .sd-rejected.sd-on"),
     thenAt: CARD,
   },
   { id: "speed", tab: "race", at: ".sd-player .sd-hero", act: (page) => page.seek(Infinity) },

@@ -49,7 +49,7 @@ function mountTour(element, props, server, player) {
     rejectedIndex: () =>
       Math.max(
         0,
-        rejectionCycle().drafts.findIndex((draft) => draft.state === "rej"),
+        rejectionCycle().drafts.findIndex((draft) => draft.state === "rejected"),
       ),
     stepThrough(node) {
       player.wantedStep = { cycle: rejectionCycle().number, node };

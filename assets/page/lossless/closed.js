@@ -20,7 +20,7 @@ export function createClosedForm(texts, setCheck) {
       labels.title,
       error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
       labels.lead,
-      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rej", labels.written]),
+      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rejected", labels.written]),
       box,
       createNote(
         joinSentences(
@@ -57,7 +57,7 @@ export function createClosedForm(texts, setCheck) {
             baseline - heightOf(writtenP),
             barWidth,
             heightOf(writtenP),
-            isSame ? { class: "sd-f-acc sd-o-acc" } : { fill: hatch.fill, class: "sd-s-rej" },
+            isSame ? { class: "sd-f-accepted sd-o-accepted" } : { fill: hatch.fill, class: "sd-s-rejected" },
           ),
         );
       if (Math.abs(difference) >= 0.0005)

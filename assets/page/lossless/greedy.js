@@ -23,7 +23,7 @@ export function createGreedyText(texts, playerTexts, setCheck) {
           createChip(
             playerTexts,
             piece,
-            isSpeculative && i === differsAt ? "rej" : "pla", // the first different token looks like a rejected draft
+            isSpeculative && i === differsAt ? "rejected" : "plain", // the first different token looks like a rejected draft
             "span",
             !isSpeculative
               ? labels.plain

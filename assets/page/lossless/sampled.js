@@ -61,13 +61,13 @@ export function createSampled(texts, setCheck) {
       chart.append(
         svgText(0, y + 4, texts.sampled.rows[i], "sd-k"),
         svgLine(left, y, width, y, "sd-grid"),
-        svgRect(left, y - 9, x(plainLimit) - left, 18, { class: "sd-f-pla" }),
+        svgRect(left, y - 9, x(plainLimit) - left, 18, { class: "sd-f-plain" }),
       );
       if (enumerated) chart.append(svgLine(x(enumerated.tv[i]), y - 12, x(enumerated.tv[i]), y + 12, "sd-mean"));
       chart.append(
         isRed
           ? svg("path", { d: `M${pointX - 6} ${y - 6}l12 12m0 -12l-12 12`, class: "sd-cross" })
-          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-acc sd-plausible" }),
+          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-accepted sd-plausible" }),
         svgText(Math.max(pointX, enumerated ? x(enumerated.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
       );
     });

@@ -22,7 +22,11 @@ export function createAccount(texts, part, view, createTerm) {
         const gaps = gapsOf(lane, view.timeMs);
         return gaps ? formatMs(gaps[kind]) : "–";
       },
-      draftAcceptance = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
+      draftAcceptance = onServer
+        ? figures.draftAcceptance == null
+          ? "–"
+          : toFixed(figures.draftAcceptance)
+        : acceptance(figures.speculative);
     const rows = [
       [
         "ttft",
@@ -46,7 +50,7 @@ export function createAccount(texts, part, view, createTerm) {
         peerFigures && toFixed(peerFigures.passes ? peerFigures.tokens / peerFigures.passes : 0),
         plain && "1",
       ],
-      ["dar", draftAcceptance, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
+      ["draftAcceptance", draftAcceptance, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
     ]
       .concat(
         onServer

@@ -40,9 +40,9 @@ export function createCards(texts, root, part, view, markTouched) {
     part.card.hidden = true;
   }
 
-  /* Shows the card of a token. A token that the replay has not reached (state "fut") has no card. */
+  /* Shows the card of a token. A token that the replay has not reached (state "future") has no card. */
   const showToken = (item, pinned) =>
-    item.shownState !== "fut" &&
+    item.shownState !== "future" &&
     showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
   const showTerm = (node, pinned) =>
     showCard(node, [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)], pinned);

@@ -39,12 +39,12 @@ export function createColumnChart(texts, part, view) {
       const x = i * layout.columnPx + pad / 2,
         y = level > 0 ? baseline - level * row : baseline + (-level - 1) * row + 6;
       bars.add(isDone ? state : "ghost", x, y + 1, layout.columnPx - pad, row - 2, 2);
-      if (isDone && layout.columnPx - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
+      if (isDone && layout.columnPx - pad > 11 && row > 12 && state !== "rejected" && STATE_MARKS[state])
         marks.push(
           svgText(
             x + (layout.columnPx - pad) / 2,
             y + row / 2 + 4,
-            state === "bon" ? "+" : STATE_MARKS[state],
+            state === "bonus" ? "+" : STATE_MARKS[state],
             "sd-cell",
             "middle",
           ),
@@ -52,9 +52,9 @@ export function createColumnChart(texts, part, view) {
     };
     layout.cycles.forEach((cycle, i) => {
       const isDone = i < figures.speculative.passes,
-        accepted = cycle.drafts.filter((draft) => draft.state === "acc"),
-        others = cycle.drafts.filter((draft) => draft.state !== "acc");
-      accepted.forEach((_, j) => drawCell(i, j + 1, "acc", isDone));
+        accepted = cycle.drafts.filter((draft) => draft.state === "accepted"),
+        others = cycle.drafts.filter((draft) => draft.state !== "accepted");
+      accepted.forEach((_, j) => drawCell(i, j + 1, "accepted", isDone));
       if (cycle.targetToken) drawCell(i, accepted.length + 1, cycle.targetToken.state, isDone);
       others.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
     });
@@ -75,7 +75,7 @@ export function createColumnChart(texts, part, view) {
         hatch.defs,
         bars.paths((state) => ({
           class: `sd-f-${state} sd-o-${state}`,
-          fill: state === "rej" ? hatch.fill : null,
+          fill: state === "rejected" ? hatch.fill : null,
         })),
         marks,
       );

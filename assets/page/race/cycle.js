@@ -1,7 +1,7 @@
 /* Computes properties of one cycle of a run (see `log.js`); uses no DOM. */
 
 /* Returns the index of the last accepted draft, or -1 if none was accepted. */
-export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "acc" ? i : tip), -1);
+export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.state === "accepted" ? i : tip), -1);
 
 /* Returns the time at which a cycle's first token appears, in ms. */
 export const firstTokenMs = (cycle) => Math.min(cycle.endMs, ...cycle.drafts.map((draft) => draft.readyMs));

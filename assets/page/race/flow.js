@@ -17,7 +17,7 @@ const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
-const THROWN_AWAY = ["rej", "dis", "cut"];
+const THROWN_AWAY = ["rejected", "discarded", "cut"];
 
 /* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
 function ease(progress, from, to) {
@@ -42,7 +42,7 @@ export function chooseFitting(items, roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
     drafts = () => chosen.filter((item) => !item.isTarget).length;
-  while (isTooWide() && drafts() > 1 && chosen[0].state === "acc") chosen.shift();
+  while (isTooWide() && drafts() > 1 && chosen[0].state === "accepted") chosen.shift();
   while (isTooWide() && drafts() > 1) chosen.splice(drafts() - 1, 1);
   return chosen;
 }
@@ -58,7 +58,7 @@ export function createFlow(box, texts) {
 
   /* Creates the cycle's chips; `draw` moves them. */
   function build(cycle) {
-    const judgedDrafts = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)),
+    const judgedDrafts = cycle.drafts.filter((draft) => !["discarded", "cut"].includes(draft.state)),
       otherDrafts = cycle.drafts.filter((draft) => !judgedDrafts.includes(draft));
     const drawnDrafts =
       cycle.drafts.length > MAX_DRAFTS
@@ -136,10 +136,10 @@ export function createFlow(box, texts) {
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
       if (item.x === undefined) continue; // this chip does not fit
-      const shown = isJudged ? item.state : "pen";
+      const shown = isJudged ? item.state : "pending";
       if (item.shownState !== shown) {
         item.shownState = shown;
-        item.node.className = `sd-tok sd-${shown}` + (shown === "pen" ? " sd-unmarked" : "");
+        item.node.className = `sd-tok sd-${shown}` + (shown === "pending" ? " sd-unmarked" : "");
       }
       if (item.isTarget) {
         const landed = ease(progress, 0.82, 0.95);
@@ -149,7 +149,7 @@ export function createFlow(box, texts) {
       const share = DRAFTED_SHARE / n,
         arrived = ease(progress, item.i * share, (item.i + 0.9) * share),
         leaving = THROWN_AWAY.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
-      const strength = item.state === "rej" ? 1 : 0.6;
+      const strength = item.state === "rejected" ? 1 : 0.6;
       move(
         item.node,
         14 + (item.x - 14) * arrived,

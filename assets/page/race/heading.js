@@ -72,7 +72,11 @@ export function createHeading(texts, root, part, view) {
     root.toggleAttribute("data-alone", !plainOf(view.run));
     root.toggleAttribute("data-peer", Boolean(peerOf(view.run)));
     if (peerOf(view.run)) setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
-    setProperty(part.legend.discardedText, "data", texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"]);
+    setProperty(
+      part.legend.discardedText,
+      "data",
+      texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "discarded"],
+    );
     part.swatches.hidden = isServed(view.run);
     setProperty(
       part.sub1,

@@ -45,7 +45,7 @@ export function labelPlayer(texts, part, speeds) {
   part.speed.setAttribute("aria-label", texts.transport.speed);
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
-    ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
+    ...["accepted", "rejected", "discarded", "resampled", "bonus", "pending"].map((state) =>
       html("span", { class: "sd-legend-entry" }, legendChip(texts, state), texts.status[state]),
     ),
   );

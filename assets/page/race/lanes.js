@@ -51,7 +51,7 @@ export function createLanes(texts, part, view) {
         if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle, lane.cycles);
         else
           lane.prefill.pieces.forEach((piece, i) =>
-            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "pla", 0, 0, {
+            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "plain", 0, 0, {
               targetToken: lane.prefill,
               place: "first",
             }),
@@ -115,7 +115,7 @@ export function createLanes(texts, part, view) {
   /* Adds a token to a lane. Only a token of the committed text can start a new line. */
   function addToken(laneIndex, parent, { piece, text }, ...more) {
     const [state] = more,
-      inText = !["rej", "dis", "cut"].includes(state),
+      inText = !["rejected", "discarded", "cut"].includes(state),
       isPartial = text === "" && piece !== ""; // a later token completes its character
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((segment, i) => {
       const node = addPiece(laneIndex, parent, segment, ...more);
@@ -130,8 +130,8 @@ export function createLanes(texts, part, view) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
-    node.classList.add("sd-fut");
-    const item = { node, state, shownMs, judgedMs, shownState: "fut", lane: laneIndex, piece, ...details };
+    node.classList.add("sd-future");
+    const item = { node, state, shownMs, judgedMs, shownState: "future", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);
     parent.append(node);
@@ -153,14 +153,15 @@ export function createLanes(texts, part, view) {
   function paintChips() {
     const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
-      const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
-      const tabIndex = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
+      const now =
+        view.timeMs + EPS < item.shownMs ? "future" : view.timeMs + EPS < item.judgedMs ? "pending" : item.state;
+      const tabIndex = now !== "future" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== tabIndex) item.node.tabIndex = item.tabIndex = tabIndex;
       if (item.shownState === now) continue;
       item.shownState = now;
-      item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
-      item.node.classList.toggle("sd-unmarked", now === "pen");
-      item.node.classList.toggle("sd-kept", ["acc", "res", "bon"].includes(now));
+      item.node.className = "sd-tok " + (now === "future" ? "sd-future sd-" + item.state : "sd-" + now);
+      item.node.classList.toggle("sd-unmarked", now === "pending");
+      item.node.classList.toggle("sd-kept", ["accepted", "resampled", "bonus"].includes(now));
     }
   }
 
@@ -173,7 +174,7 @@ export function createLanes(texts, part, view) {
     for (const { group, cycle, laneCycles, tree } of groups) {
       const next = laneCycles[cycle.number], // `number` counts from 1; 0 is the prefill
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
-      if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
+      if (tree) group.classList.toggle("sd-future", view.timeMs + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));
     }
   }

@@ -3,14 +3,6 @@
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
-const TOKEN_STATES = {
-  accepted: "acc",
-  rejected: "rej",
-  discarded: "dis",
-  resampled: "res",
-  bonus: "bon",
-};
-
 function createRun(header) {
   const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
   const lanes = {};
@@ -123,11 +115,11 @@ function createCycle(lane, pending, event, texts) {
   const drafts = positions.map((position, i) => {
     const level = (levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1);
     // "cut" means that the text ended before this draft
-    const state = committed === event.accepted && level > committed ? "cut" : TOKEN_STATES[position.status] || "dis";
+    const state = committed === event.accepted && level > committed ? "cut" : position.status || "discarded";
     return {
       ...position,
       state,
-      text: state === "acc" ? texts[level - 1] : position.piece,
+      text: state === "accepted" ? texts[level - 1] : position.piece,
       level,
       parent: parents[i],
       readyMs: drafting ? (drafting.steps[i] ?? drafting.end) : server ? ms(event.at) : 0,
@@ -138,7 +130,7 @@ function createCycle(lane, pending, event, texts) {
       ? { ...targetTokenOf(event, verified, drafts.length), text: texts[committed - 1] }
       : null;
   const judgedLevels = [
-    ...new Set(drafts.filter(({ state }) => state === "acc" || state === "rej").map(({ level }) => level)),
+    ...new Set(drafts.filter(({ state }) => state === "accepted" || state === "rejected").map(({ level }) => level)),
   ];
   const cycle = {
     number: lane.cycles.length + 1,
@@ -155,7 +147,8 @@ function createCycle(lane, pending, event, texts) {
     bonus: verified && verified.bonus,
     startMs: drafting ? drafting.start : check ? check.start : before ? before.endMs : 0,
     tree: new Set(parents).size < parents.length,
-    accepted: judgedLevels.filter((level) => drafts.some((one) => one.level === level && one.state === "acc")).length,
+    accepted: judgedLevels.filter((level) => drafts.some((one) => one.level === level && one.state === "accepted"))
+      .length,
     judged: judgedLevels.length,
   };
   cycle.totals = addTotals(before && before.totals, cycle);
@@ -173,7 +166,7 @@ function targetTokenOf(event, verified, draftCount) {
   return {
     piece: event.pieces[last],
     token: event.tokens[last],
-    state: draftCount ? TOKEN_STATES[event.kind] || "pla" : "pla",
+    state: draftCount ? event.kind || "plain" : "plain",
     distribution: verified && verified.law,
     p: verified && verified.p,
   };

@@ -25,7 +25,7 @@ export function gapsOf(lane, ms) {
 }
 
 /* Computes the figures of a run at the time `ms`. Costs are in plain passes: `c` for drafting a token, `v` for a pass
- * that verifies drafts. `dar` is accepted / drafted. A figure that cannot be computed is null. */
+ * that verifies drafts. `draftAcceptance` is accepted / drafted. A figure that cannot be computed is null. */
 export function figuresAt(run, ms) {
   const laneAt = (lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
@@ -59,7 +59,7 @@ export function figuresAt(run, ms) {
     reported,
     alpha: reported && speculative.judged ? speculative.accepted / speculative.judged : null,
     tau: speculative.passes ? speculative.tokens / speculative.passes : null,
-    dar: reported
+    draftAcceptance: reported
       ? speculative.drafted
         ? speculative.accepted / speculative.drafted
         : null

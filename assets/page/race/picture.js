@@ -78,11 +78,11 @@ function headline(texts, run, figures) {
 /* Returns the tokens that a lane has written by the time `ms`, each with its state. */
 const tokensAt = (lane, ms) =>
   [
-    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
+    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "plain" })) : []),
     ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken }) =>
       pieces.map((piece, i) => ({
         piece,
-        state: targetToken && i === pieces.length - 1 ? targetToken.state : "acc",
+        state: targetToken && i === pieces.length - 1 ? targetToken.state : "accepted",
       })),
     ),
   ].filter(({ piece }) => piece);
@@ -123,7 +123,7 @@ function paintPicture(canvas, texts, run) {
     styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
     font = styles.fontFamily,
     colourOf = (name) => styles.getPropertyValue("--sd-" + name).trim(),
-    barColour = document.querySelector(".dark") ? "acc" : "acc-l";
+    barColour = document.querySelector(".dark") ? "accepted" : "accepted-l";
   const drawText = (text, x, y, size, weight, fill, right = false) => {
     context.font = `${weight} ${size}px ${font}`;
     context.fillStyle = colourOf(fill);
@@ -153,13 +153,13 @@ function paintPicture(canvas, texts, run) {
       const baseline = y + 48 + n * LINE_PX;
       for (const { shown, state, x, width } of line) {
         const indent = context.measureText(shown.slice(0, shown.search(/\S|$/))).width;
-        if (state !== "pla") {
+        if (state !== "plain") {
           context.fillStyle = colourOf(state);
           context.fillRect(PADDING + x + indent, baseline - 24, width - indent, 30);
           context.fillStyle = colourOf(state + "-l");
           context.fillRect(PADDING + x + indent, baseline + 4, width - indent, 3);
         }
-        context.fillStyle = state === "pla" ? colourOf("ink") : ON_TINT;
+        context.fillStyle = state === "plain" ? colourOf("ink") : ON_TINT;
         context.fillText(shown, PADDING + x, baseline);
       }
     });

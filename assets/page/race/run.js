@@ -46,7 +46,7 @@ export function replayEnd(run) {
 }
 
 export const findFirstRejection = (run) =>
-  speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "res") || null;
+  speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "resampled") || null;
 
 /* Returns the lanes in the order of the page: speculative, plain, and the peer (another engine), if they exist. */
 export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);

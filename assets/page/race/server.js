@@ -11,7 +11,7 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   const serverTexts = texts.server;
 
   function sentence(cycle, counts) {
-    const rejectedAt = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+    const rejectedAt = cycle.drafts.findIndex((draft) => draft.state === "rejected"),
       n = cycle.drafts.length;
     if (!reportsDrafts(speculativeOf(view.run)))
       return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, counts)];

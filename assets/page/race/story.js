@@ -77,7 +77,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     if (!n) return [fillText(says.nothing, counts)];
     if (!cycle.targetToken) return [fillText(says.ended, counts)];
     if (cycle.tree) return treeSentence(cycle, counts);
-    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rejected"),
       targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
     if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
     const later = n - i - 1,
@@ -89,7 +89,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       copied = method.kind === "lookup";
     const { small, big } = method.kind === "model" ? says.by_model : says.by_other,
       values = {
-        draft: createMark("rej", words.draft),
+        draft: createMark("rejected", words.draft),
         own: createMark(cycle.targetToken.state, words.targetWord),
         small,
         big,
@@ -114,7 +114,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       tip = findTip(cycle),
       siblings = cycle.drafts.filter((draft) => draft.parent === tip),
       path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("acc", cycle.drafts[i].piece));
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
+      path.unshift(" ", createMark("accepted", cycle.drafts[i].piece));
     const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece),
       values = {
         ...counts,

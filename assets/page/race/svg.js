@@ -36,8 +36,8 @@ export function createHatch() {
   const pattern = svg(
     "pattern",
     { id, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    svgRect(0, 0, 5, 5, { class: "sd-f-rej" }),
-    svgLine(0, 0, 0, 5, "sd-s-rej", { "stroke-width": 1.6 }),
+    svgRect(0, 0, 5, 5, { class: "sd-f-rejected" }),
+    svgLine(0, 0, 0, 5, "sd-s-rejected", { "stroke-width": 1.6 }),
   );
   return { defs: svg("defs", {}, pattern), fill: `url(#${id})` };
 }

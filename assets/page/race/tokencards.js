@@ -31,7 +31,7 @@ export function createTokenCards(texts, view) {
         levels: depthOf(cycle),
       };
     const head = createHead(item, fillText(cycle.tree ? labels.tree_place : labels.place, values));
-    if (item.shownState === "pen") return head;
+    if (item.shownState === "pending") return head;
     const rows = serverOf(laneAt(item.lane))
       ? draft.p == null
         ? []
@@ -56,7 +56,7 @@ export function createTokenCards(texts, view) {
     const notes = [
       draft.piece === "" && test.served ? texts.server.unnamed_tip : null,
       test.note,
-      item.state === "cut" ? labels.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
+      item.state === "cut" ? labels.cut : item.state === "discarded" ? whyDiscarded(draft, cycle) : null,
     ];
     return [
       ...head,
@@ -110,9 +110,9 @@ export function createTokenCards(texts, view) {
   function whyDiscarded(draft, cycle) {
     const labels = texts.card,
       parent = cycle.drafts[draft.parent];
-    if (draft.u != null) return labels.dis_block;
-    if (!cycle.tree) return labels.dis;
-    return !parent || parent.state === "acc" ? labels.dis_beside : labels.dis_branch;
+    if (draft.u != null) return labels.discarded_block;
+    if (!cycle.tree) return labels.discarded;
+    return !parent || parent.state === "accepted" ? labels.discarded_beside : labels.discarded_branch;
   }
 
   const laneAt = (laneIndex) => lanesOf(view.run)[laneIndex];
@@ -133,24 +133,24 @@ export function createTokenCards(texts, view) {
             : fillText(labels.own_place, { cycle: item.cycle.number });
     const onServer = serverOf(laneAt(item.lane)),
       sentence =
-        onServer && item.state === "res"
-          ? texts.server.res
-          : item.state === "res" && greedy
-            ? labels.res_greedy
-            : item.state === "res" && withoutCoin
-              ? labels.res_straight
-              : labels[item.state] || labels.pla,
+        onServer && item.state === "resampled"
+          ? texts.server.resampled
+          : item.state === "resampled" && greedy
+            ? labels.resampled_greedy
+            : item.state === "resampled" && withoutCoin
+              ? labels.resampled_straight
+              : labels[item.state] || labels.plain,
       token = item.targetToken;
     const parts = [...createHead(item, placeText), html("p", { class: "sd-sub sd-told" }, sentence)];
-    const draft = item.cycle && item.cycle.drafts.find((draft) => draft.state === "rej"),
-      distribution = token.distribution || (onServer && item.state === "res" && draft && draft.target);
+    const draft = item.cycle && item.cycle.drafts.find((draft) => draft.state === "rejected"),
+      distribution = token.distribution || (onServer && item.state === "resampled" && draft && draft.target);
     if (token.p != null)
       parts.push(html("div", { class: "sd-kv" }, html("span", {}, labels.own_p), html("b", {}, formatChance(token.p))));
     if (distribution)
       parts.push(
         drawDistribution(
           distribution,
-          item.state === "res" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
+          item.state === "resampled" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
         ),
       );
     return parts;
@@ -162,7 +162,7 @@ export function createTokenCards(texts, view) {
       hatch = createHatch(),
       chart = svgRoot(width, 32, label, hatch.defs);
     chart.append(
-      svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
+      svgRect(0, 12, width * chance, 10, { class: "sd-f-accepted" }),
       svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
     );
     if (u == null) chart.append(svgText(width, 9, noCoinText, "", "end"));

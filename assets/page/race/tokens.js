@@ -3,15 +3,15 @@
 import { html } from "#page/race/html.js";
 import { makeVisible } from "#page/race/text.js";
 
-const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // in these states, a server can leave out a draft's text
+const UNNAMEABLE_STATES = ["rejected", "discarded", "cut", "pending"]; // in these states, a server can leave out a draft's text
 export const STATE_MARKS = {
-  acc: "✓",
-  rej: "✗",
-  dis: "·",
-  res: "↻",
-  bon: "+1",
-  pen: "",
-  pla: "",
+  accepted: "✓",
+  rejected: "✗",
+  discarded: "·",
+  resampled: "↻",
+  bonus: "+1",
+  pending: "",
+  plain: "",
   cut: "·",
 };
 
@@ -58,7 +58,7 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
 }
 /* Returns the words for a token's state. A discarded draft that has a coin (block verification) has its own words. */
 export const statusOf = (texts, state, { draft }) =>
-  state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
+  state === "discarded" && draft.u != null ? texts.status.late : texts.status[state];
 
 /* Creates the prompt of a run; the text of the chat template around it is grey. */
 export function createPrompt(header, format) {

@@ -26,7 +26,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       ...nodes.map((node) =>
         cell(
           "sd-top" + hotClass(node),
-          createNodeChip(node, "pen", "span"),
+          createNodeChip(node, "pending", "span"),
           html(
             "span",
             {},
@@ -77,7 +77,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         ),
       ];
     const verdictText = !trial
-      ? states[node] === "acc"
+      ? states[node] === "accepted"
         ? texts.grid.with_it
         : states[node] === "cut"
           ? texts.grid.cut

@@ -228,12 +228,12 @@ export function recordedVerdict(cycle, rule) {
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
 
-/* Returns each draft's state: "acc", "rej", "dis" (accepted, rejected, discarded), or "out" if it is beyond K. */
+/* Returns each draft's state: "accepted", "rejected", "discarded" (accepted, rejected, discarded), or "out" if it is beyond K. */
 export function statesOf(cycle, verdict) {
   const { path, trials, tip, rule, k } = verdict;
   return cycle.drafts.map((draft, node) => {
     if (draft.level > k) return "out";
-    if (path.includes(node)) return "acc";
-    return (rule === BLOCK_VERIFICATION ? draft.parent === tip : node in trials) ? "rej" : "dis";
+    if (path.includes(node)) return "accepted";
+    return (rule === BLOCK_VERIFICATION ? draft.parent === tip : node in trials) ? "rejected" : "discarded";
   });
 }

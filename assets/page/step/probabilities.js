@@ -54,7 +54,7 @@ export function createProbabilityBars({ texts, current }) {
     const token = draft
         ? {
             distribution: draft.target,
-            state: "pla",
+            state: "plain",
             sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null,
           }
         : current().targetToken,
@@ -75,7 +75,7 @@ export function createProbabilityBars({ texts, current }) {
         chart.append(
           svgRect(-8, i * rowHeight, width + 8, rowHeight - 2, {
             rx: 6,
-            class: "sd-f-" + (state === "pla" ? "hot" : state),
+            class: "sd-f-" + (state === "plain" ? "hot" : state),
           }),
         );
       chart.append(
@@ -86,13 +86,13 @@ export function createProbabilityBars({ texts, current }) {
           entry.piece === null ? "" : isSample ? "sd-tk sd-on" : "sd-tk",
         ),
         svgRect(84, i * rowHeight + 6, barWidth, 11, {
-          class: isSample && state !== "pla" ? "sd-f-ink" : "sd-f-target",
+          class: isSample && state !== "plain" ? "sd-f-ink" : "sd-f-target",
         }),
         svgText(
           84 + barWidth + 6,
           i * rowHeight + 16,
           formatChance(entry.prob) + (isSample ? " " + (draft ? texts.served.kept : labels.drawn) : ""),
-          isSample ? "sd-b" + (state === "pla" ? "" : " sd-on") : "",
+          isSample ? "sd-b" + (state === "plain" ? "" : " sd-on") : "",
         ),
       );
     });

@@ -102,7 +102,7 @@ export function createQuestions(page, focusedNode) {
           : view.choice.k == null
             ? labels.k_same
             : fillText(
-                current.targetToken && current.targetToken.state === "bon"
+                current.targetToken && current.targetToken.state === "bonus"
                   ? labels.k_bonus
                   : gained === cycle.gained
                     ? labels.k_equal

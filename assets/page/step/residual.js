@@ -26,18 +26,18 @@ export function createResidualCharts({ texts, view, current }) {
         lower = row.isRest ? row.min : Math.min(row.p, row.q),
         surplus = row.p - lower,
         deficit = row.q - lower;
-      chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-acc" }));
+      chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-accepted" }));
       if (surplus > 5e-4)
         chart.append(
           svgRect(x, baseline - heightOf(lower + surplus), barWidth, heightOf(surplus), {
-            class: "sd-f-res sd-o-res",
+            class: "sd-f-resampled sd-o-resampled",
           }),
         );
       if (deficit > 5e-4)
         chart.append(
           svgRect(x, baseline - heightOf(lower + surplus + deficit), barWidth, heightOf(deficit), {
             fill: hatch.fill,
-            class: "sd-s-rej",
+            class: "sd-s-rejected",
           }),
         );
       const top = baseline - heightOf(lower + surplus + deficit) - 6,
@@ -78,13 +78,13 @@ export function createResidualCharts({ texts, view, current }) {
     if (weight === 1) {
       chart.append(
         svgText(0, 12, notation.target, "sd-k"),
-        svgRect(0, 18, overlapWidth, 24, { class: "sd-f-acc" }),
-        svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-res sd-o-res" }),
+        svgRect(0, 18, overlapWidth, 24, { class: "sd-f-accepted" }),
+        svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-resampled sd-o-resampled" }),
         svgText(0, 60, notation.draft, "sd-k"),
-        svgRect(0, 66, overlapWidth, 24, { class: "sd-f-acc" }),
+        svgRect(0, 66, overlapWidth, 24, { class: "sd-f-accepted" }),
         svgRect(overlapWidth, 66, width - overlapWidth, 24, {
           fill: hatch.fill,
-          class: "sd-s-rej",
+          class: "sd-s-rejected",
         }),
       );
       if (overlapWidth > 150)
@@ -95,13 +95,13 @@ export function createResidualCharts({ texts, view, current }) {
       if (hasRoom)
         chart.append(
           svgText((overlapWidth + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
-          svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
+          svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rejected", rx: 3 }),
           svgText((overlapWidth + width) / 2, 82, formatChance(1 - beta), "sd-on", "middle"),
         );
     }
     drawStrip(chart, distributions, width, top);
     const sentence = sampledToken()
-      ? fillTemplate(labels.falls, { own: createMark("res", sampledToken().piece) })
+      ? fillTemplate(labels.falls, { own: createMark("resampled", sampledToken().piece) })
       : [likeliestText];
     return [
       chart,
@@ -141,7 +141,7 @@ export function createResidualCharts({ texts, view, current }) {
       const barWidth = row.share * width,
         sampled = sample && row.token === sample.token;
       if (barWidth < 0.5 && !sampled) continue;
-      chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-res sd-o-res" }));
+      chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-resampled sd-o-resampled" }));
       if (barWidth > 40)
         chart.append(
           svgText(

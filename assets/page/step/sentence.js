@@ -28,7 +28,7 @@ export function createSentences(page, serverViews) {
         time: passTime(),
       });
     if (view.step === "late") {
-      const late = states.filter((state) => state === "dis").length;
+      const late = states.filter((state) => state === "discarded").length;
       return fillTemplate(cycle.tree ? says.late_tree : late === 1 ? says.late_one : says.late, {
         n: late,
       });
@@ -53,7 +53,7 @@ export function createSentences(page, serverViews) {
       { piece } = cycle.drafts[node],
       [u, chance] = trial.u == null ? ["–", "–"] : formatApart(trial.u, trial.chance);
     const values = {
-      x: createMark(trial.accepted ? "acc" : "rej", piece),
+      x: createMark(trial.accepted ? "accepted" : "rejected", piece),
       p: formatFigure(trial.p),
       q: formatFigure(trial.q),
       r: chance,
@@ -95,11 +95,11 @@ export function createSentences(page, serverViews) {
       ? createMark(targetToken.state, targetToken.sample.piece)
       : html("span", {}, describeLikeliest());
     const key =
-      targetToken.state === "pla"
-        ? "pla"
-        : current().cycle.served && targetToken.state === "res"
+      targetToken.state === "plain"
+        ? "plain"
+        : current().cycle.served && targetToken.state === "resampled"
           ? "served"
-          : targetToken.state === "bon"
+          : targetToken.state === "bonus"
             ? "bonus"
             : targetToken.node < 0
               ? ({ [SAMPLE_AND_MATCH]: "match", [SHARED_NOISE]: "noise", [FIRST_CHOICE]: "greedy" }[verdict.rule] ??

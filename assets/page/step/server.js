@@ -28,7 +28,7 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     if (!draft.piece) return fillTemplate(serverTexts.unnamed, values);
     return fillTemplate(draft.p == null ? serverTexts.bare : serverTexts.p, {
       ...values,
-      x: createMark(accepted ? "acc" : "rej", draft.piece),
+      x: createMark(accepted ? "accepted" : "rejected", draft.piece),
       p: draft.p == null ? "" : formatFigure(draft.p),
     });
   }

@@ -77,7 +77,7 @@ function mountStepper(element, props, server, player) {
   function beginRun(next) {
     run = next;
     runText.begin(run);
-    const isRejected = (draft) => draft.state === "rej",
+    const isRejected = (draft) => draft.state === "rejected",
       isCoinRejected = (draft) => isRejected(draft) && isCoinDecided(draft),
       cycle = cycles().find(({ drafts }) => drafts.some(isCoinRejected)) || findFirstRejection(run),
       order = cycle ? recordedVerdict(cycle, rule()).order : [],
@@ -216,7 +216,7 @@ function mountStepper(element, props, server, player) {
           ]
         : [
             sampledRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
-            ...["res", "bon"].flatMap(createShortcut),
+            ...["resampled", "bonus"].flatMap(createShortcut),
             ...(sampledRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
           ]),
     );

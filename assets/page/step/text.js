@@ -60,10 +60,12 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     const current = page.current(),
       { cycle, states, targetToken } = current,
       nodes = listNodes();
-    const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pen")),
+    const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pending")),
       hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
     const hiddenChips =
-      hidden > 0 && isRevealed(-1) ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "dis", "span")] : [];
+      hidden > 0 && isRevealed(-1)
+        ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "discarded", "span")]
+        : [];
     const targetChips =
       targetToken && current.stepIndex >= current.steps.indexOf("own") ? [createTargetChip("button")] : [];
     spans[view.cycle].replaceChildren(

@@ -11,7 +11,9 @@ export function targetTokenOf(cycle, verdict, recorded) {
         state: cycle.targetToken.state,
         node: -1,
         distribution:
-          cycle.targetToken.distribution || (cycle.drafts.find((draft) => draft.state === "rej") || {}).target || null,
+          cycle.targetToken.distribution ||
+          (cycle.drafts.find((draft) => draft.state === "rejected") || {}).target ||
+          null,
         sample: {
           token: cycle.targetToken.token,
           piece: cycle.targetToken.piece,
@@ -26,7 +28,7 @@ export function targetTokenOf(cycle, verdict, recorded) {
     rejected = !bonus && (rule === REJECTION_SAMPLING || rule === BLOCK_VERIFICATION),
     node = rejected ? (rule === BLOCK_VERIFICATION ? tip + 1 : order[order.length - 1]) : -1;
   const distribution = (nextDraft ? nextDraft.target : cycle.tree ? null : cycle.bonus) || null,
-    state = !drafts.length ? "pla" : bonus ? "bon" : "res",
+    state = !drafts.length ? "plain" : bonus ? "bonus" : "resampled",
     targetToken = { state, node, distribution, sample: null };
   if (isSameVerdict(verdict, recorded) && (!cycle.targetToken || cycle.targetToken.state === state)) {
     if (!cycle.targetToken) return null; // the text ended inside the draft
@@ -57,6 +59,6 @@ function residualSample(drafts, node, isSameRule) {
 /* Lists the sub-steps of a cycle: each is a name, or the index of the judged draft. */
 export function stepsOf(cycle, verdict, states, targetToken) {
   if (!cycle.drafts.length) return ["check", "own", "commit"];
-  const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("dis");
+  const late = verdict.rule !== BLOCK_VERIFICATION && states.includes("discarded");
   return ["draft", "check", ...verdict.order, ...(late ? ["late"] : []), ...(targetToken ? ["own"] : []), "commit"];
 }

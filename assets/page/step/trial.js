@@ -16,7 +16,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
       "p",
       { class: "sd-so" },
       ...lead,
-      createMark(trial.accepted ? "acc" : "rej", draft.piece),
+      createMark(trial.accepted ? "accepted" : "rejected", draft.piece),
       " ",
       html("b", {}, trial.accepted ? labels.stays : labels.goes),
     );
@@ -36,10 +36,10 @@ export function createTrials({ texts, view, current, isGreedy }) {
       [uText, chanceText] = formatApart(u, chance);
     chart.dataset.coin = ""; // marks the chart for `questions.js`, which lets the visitor drag the coin
     chart.append(
-      svgRect(0, 44, width * chance, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgRect(0, 44, width * chance, 26, { class: "sd-f-accepted sd-o-accepted" }),
       svgRect(width * chance, 44, width * (1 - chance), 26, {
         fill: hatch.fill,
-        class: "sd-s-rej",
+        class: "sd-s-rejected",
       }),
       svgText(0, 88, "0"),
       svgText(width, 88, "1", "", "end"),
@@ -48,7 +48,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
     if (width * chance > 50) chart.append(svgText(8, 61, labels.keep, "sd-on"));
     if (width * (1 - chance) > 76)
       chart.append(
-        svgRect(width - 54, 48, 48, 18, { class: "sd-f-rej", rx: 3 }),
+        svgRect(width - 54, 48, 48, 18, { class: "sd-f-rejected", rx: 3 }),
         svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
     chart.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
@@ -93,7 +93,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
             "p",
             { class: "sd-so" },
             ...fillTemplate(isFirstChoice ? labels.first : labels.sample, {
-              x: createMark(trial.accepted ? "acc" : "res", trial.sample.piece),
+              x: createMark(trial.accepted ? "accepted" : "resampled", trial.sample.piece),
             }),
           )
         : null;
@@ -111,8 +111,8 @@ export function createTrials({ texts, view, current, isGreedy }) {
       chart = svgRoot(width, 96, labels.test, hatch.defs),
       limitX = x(trial.limit);
     chart.append(
-      svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rej" }),
-      svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rejected" }),
+      svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-accepted sd-o-accepted" }),
       svgText(0, 88, "0"),
       svgText(limitX, 88, formatFigure(trial.limit), "sd-b", "middle"),
       svgText(width, 88, formatFigure(highest), "", "end"),

@@ -28,7 +28,7 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
     chances.forEach((chance, n) => {
       chart.append(
         svgRect(x(n) - barWidth / 2, y(chance), barWidth, frame.floor - y(chance), {
-          class: n === settings.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc",
+          class: n === settings.k ? "sd-f-bonus sd-o-bonus" : "sd-f-accepted sd-o-accepted",
         }),
       );
       if (step > 30)

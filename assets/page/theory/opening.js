@@ -186,7 +186,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
                 "stroke-width": 1.2,
               }),
             );
-        chart.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
+        chart.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-accepted" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });
