@@ -2,18 +2,36 @@
 
 /* -- the texts of the page, and its elements -- */
 
-type PlayerTexts = typeof import("../text/en/player.json");
-type StepTexts = typeof import("../text/en/step.json");
-type TheoryTexts = typeof import("../text/en/theory.json");
-type GuideTexts = typeof import("../text/en/guide.json");
-type LosslessTexts = typeof import("../text/en/lossless.json");
-type ClassTexts = typeof import("../text/en/class.json");
-type TracesTexts = typeof import("../text/en/traces.json");
+/** The texts of a file. Sections are checked by name; where all entries are sentences, any name may be looked up. */
+type Texts<T> = T extends string | number
+  ? T
+  : T extends readonly (infer Entry)[]
+    ? Texts<Entry>[]
+    : T extends Record<string, string>
+      ? T & Record<string, string>
+      : { [Name in keyof T]: Texts<T[Name]> };
+/** Python adds the names of drafters and what each does (`specdec/ui/tabs/race.py`). */
+type PlayerTexts = Texts<typeof import("../text/en/player.json")> & {
+  names: Record<string, string>;
+  say: { start: Record<string, string> };
+  methods: Record<string, MethodEntry>;
+  drafter: Record<string, string>;
+};
+type StepTexts = Texts<typeof import("../text/en/step.json")> & { notation: Record<string, Record<string, string>> };
+type TheoryTexts = Texts<typeof import("../text/en/theory.json")>;
+type GuideTexts = Texts<typeof import("../text/en/guide.json")>;
+type LosslessTexts = Texts<typeof import("../text/en/lossless.json")> & {
+  mistakes: Record<string, { title: string; what: string; met?: string }>;
+};
+type ClassTexts = Texts<typeof import("../text/en/class.json")>;
+type TracesTexts = Texts<typeof import("../text/en/traces.json")>;
 type MethodEntry = { kind?: string; tree?: boolean };
+type Sentence = string | false | null | undefined | Sentence[];
 
 /** What `html` and `append` take. */
 type Child = string | number | Node | null | undefined | false | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined>;
+type Values = Record<string, any>;
 type Act = () => unknown;
 
 /** An element with `data-part` in a template. It can be a field, a button or a table, so it has their properties. */
@@ -31,7 +49,8 @@ type Server = Record<string, (...values: any[]) => Promise<any>>;
 
 /* -- a run, as `race/log.js` builds it from the lines of a trace -- */
 
-type State = "accepted" | "rejected" | "discarded" | "resampled" | "bonus" | "pending" | "plain" | "cut" | "future" | "out";
+type State =
+  "accepted" | "rejected" | "discarded" | "resampled" | "bonus" | "pending" | "plain" | "cut" | "future" | "out";
 interface Candidate {
   token: number;
   piece: string;
@@ -208,7 +227,6 @@ interface View {
   firstRun: Run | null;
   linkedRun: Run | null;
   finishedRun: Run | null;
-  fromLink: boolean;
   timeMs: number;
   asChips: boolean;
   widths: Record<string, number>;
@@ -265,7 +283,7 @@ interface PlayerApi {
   ended(): void;
   moment(): Required<Moment>;
   show(moment: Moment): void;
-  moveTo(place: Element, props: Props, watch: Watch, trigger: Trigger): void;
+  moveTo(place: Element, props: Props, watch: Watch, trigger?: Trigger | null): void;
 }
 interface Player extends HTMLElement, PlayerApi {
   /** The draft that the tab *Step through* shall open. */
@@ -274,8 +292,156 @@ interface Player extends HTMLElement, PlayerApi {
   share?: () => Promise<{ link: string; whole: boolean }>;
 }
 
+type Playback = ReturnType<typeof import("./race/playback.js").createPlayback>;
+type BarPaths = ReturnType<typeof import("./race/svg.js").createBarPaths>;
+/** Maps a value to px. */
+type Scale = (value: number) => number;
+interface ColumnLayout {
+  cycles: Cycle[];
+  slots: number;
+  width: number;
+  columnPx: number;
+  right: number;
+}
+interface MeterPoint {
+  endMs: number;
+  speedup: number | null;
+  alpha: number | null;
+}
+interface MeterLook {
+  name: "speedup" | "alpha";
+  top: number;
+  marks: [number, string][];
+  label: string;
+  blank?: boolean;
+}
+
+/* -- Step through -- */
+
+/** A sub-step: its name, or the index of the draft that is judged. */
+type Step = string | number;
+type Coin = (node: number) => number;
+interface Choice {
+  rule?: string | null;
+  k?: number | null;
+  coins?: Record<number, number> | null;
+}
+interface Trial {
+  p: number;
+  q: number;
+  accepted: boolean;
+  /** Numbers, or missing where the rule has none. */
+  u?: any;
+  h?: any;
+  chance?: any;
+  limit?: any;
+  sample?: any;
+}
+interface Verdict {
+  rule: string;
+  k: number;
+  path: number[];
+  order: number[];
+  trials: Record<number, Trial>;
+  tip: number;
+  weight: number;
+}
+/** A row of a chart of both distributions. */
+interface Row {
+  token?: number;
+  piece?: string;
+  p: number;
+  q: number;
+  share?: any;
+}
+interface OpenCycle {
+  cycle: Cycle;
+  recorded: Verdict;
+  changed: boolean;
+  verdict: Verdict;
+  states: State[];
+  targetToken: any;
+  steps: Step[];
+  stepIndex: number;
+  gained: number;
+}
+type Chips = ReturnType<typeof import("./step/chips.js").createChips>;
+interface StepView {
+  cycle: number;
+  step: Step;
+  choice: Choice;
+  coin: number | null;
+  notation: string;
+  playing: boolean;
+  timer: number;
+  openCycle?: number;
+}
+interface StepPage {
+  texts: StepTexts;
+  playerTexts: PlayerTexts;
+  view: StepView;
+  root: HTMLElement;
+  part: Parts;
+  current(): OpenCycle;
+  passTime(): string;
+  cycles(): Cycle[];
+  started(): Partial<Started>;
+  rule(): string;
+  isGreedy(): boolean;
+  computeCycle(): OpenCycle;
+  draw(byHand?: boolean): void;
+  goTo(cycle: number, step: Step | null, byHand?: boolean): void;
+  stepBy(direction: number): boolean;
+  pauseAnd(act: Act): void;
+  showStep(step: Step, coin?: number | null): void;
+}
+
+/* -- Lossless?, Theory, Guide -- */
+
+type Kind = "good" | "bad" | "missed";
+interface Certificate {
+  sampled: any[][];
+  [name: string]: any;
+}
+type SetCheck = ReturnType<typeof import("./lossless/stamps.js").createStamps>["setCheck"];
+
+type Machine = Record<"flops" | "bandwidth" | "memory", number>;
+type Model = Record<string, number>;
+type Hardware = Record<string, any>;
+type Measured = NonNullable<ReturnType<typeof import("./theory/measured.js").measureRun>>;
+type Frame = ReturnType<ReturnType<typeof import("./theory/axes.js").createAxes>["createFrame"]>;
+type Costs = { machine: Machine; target: Model; draft: Model; plain: number; c: number; v: number; free: number };
+type TheorySettings = Record<string, any>;
+interface TheoryPage {
+  texts: TheoryTexts;
+  part: Parts;
+  settings: TheorySettings;
+  widths: Record<string, number>;
+  createFrame: ReturnType<typeof import("./theory/axes.js").createAxes>["createFrame"];
+  speedAxis: ReturnType<typeof import("./theory/axes.js").createAxes>["speedAxis"];
+  measured: () => Measured;
+  checkCost: (k: number) => number;
+  speedupAt: (k: number, alpha?: number) => number;
+  findBestK: () => number;
+}
+
+type Box = Record<"left" | "right" | "top" | "bottom", number>;
+/** The questions of the Guide, by id. */
+type Entries = Record<string, { ask: string; say: (string | string[][])[] }>;
+type Hits = { questions: string[]; terms: number[] };
+type TourPage = Record<string, any>;
+type Cell = string | number | null;
+type HostPart = { at: number; script: string; tab: string; props: Props; server: Record<string, string> };
+
 interface ParentNode {
   querySelector(selectors: ".sd-player"): Player;
+  /** The page's templates hold what has a class of ours, or an id. */
+  querySelector(selectors: `.sd-${string}` | `#${string}`): Part;
+  querySelectorAll(selectors: `.sd-${string}` | `[data-${string}`): NodeListOf<Part>;
+}
+
+interface Array<T> {
+  filter(predicate: BooleanConstructor): Exclude<T, null | undefined | false | "" | 0>[];
 }
 
 interface Window {

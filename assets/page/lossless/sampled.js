@@ -8,8 +8,8 @@ import { FALSE_ALARM, sampleAt, isImplausible, checksOf } from "#page/lossless/r
 import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createSampled(texts, setCheck) {
-  function paintSampled(certificate, requestedDraws) {
+export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
+  function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
       // the exact distances of a mistake whose distribution is defined; otherwise null
@@ -47,11 +47,11 @@ export function createSampled(texts, setCheck) {
     if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }
 
-  function drawDistances(rows, enumerated, width) {
+  function drawDistances(/** @type {any[]} */ rows, /** @type {any} */ enumerated, /** @type {number} */ width) {
     const left = 96,
       plotWidth = width - left - 56,
       highest = Math.max(0.02, ...rows.flatMap((row) => row.slice(0, 2)), ...(enumerated ? enumerated.tv : [])) * 1.08,
-      x = (v) => left + (v / highest) * plotWidth,
+      x = (/** @type {number} */ v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach((distance, i) => {
       const [tv, plainLimit] = distance, // nearly all samples of plain decoding stay below `plainLimit`

@@ -3,9 +3,10 @@
 import { html, copyText, showAnswer, saveFile } from "#page/race/html.js";
 import { summarize, drawPicture } from "#page/race/picture.js";
 
-/* `root` is the player's element. `traces/traces.js` sets `root.share`, which creates a link to the run. */
+/** `root` is the player's element. `traces/traces.js` sets `root.share`, which creates a link to the run.
+ * @param {Part} box @param {PlayerTexts} texts @param {Player} root */
 export function createFinish(box, texts, root) {
-  return function draw(run) {
+  return function draw(/** @type {Run} */ run) {
     const { headline, title, rows, longest } = summarize(texts, run);
     const bars = rows.map((row) =>
       html(
@@ -20,11 +21,12 @@ export function createFinish(box, texts, root) {
         ),
       ),
     );
-    const button = (name, act) => {
+    const button = (/** @type {"picture" | "link"} */ name, /** @type {(node: Part) => unknown} */ act) => {
       const node = html("button", { type: "button", class: "sd-link" }, texts.finish[name]);
       node.onclick = () => act(node);
       return node;
     };
+    const { share } = root;
     box.replaceChildren(
       html(
         "div",
@@ -35,9 +37,9 @@ export function createFinish(box, texts, root) {
           "p",
           { class: "sd-finacts" },
           button("picture", async () => saveFile(await drawPicture(texts, run), run, ".png")),
-          root.share
+          share
             ? button("link", async (node) => {
-                const { link, whole } = await root.share();
+                const { link, whole } = await share();
                 const answer = whole ? texts.finish.copied : texts.finish.copied_settings;
                 showAnswer(node, (await copyText(link)) ? answer : texts.finish.refused);
               })

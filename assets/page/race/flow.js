@@ -20,15 +20,16 @@ const GAP_PX = 6,
 const THROWN_AWAY = ["rejected", "discarded", "cut"];
 
 /* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
-function ease(progress, from, to) {
+function ease(/** @type {number} */ progress, /** @type {number} */ from, /** @type {number} */ to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
 }
 
 /* Returns the progress of a cycle's animation at the time `ms`. After the commit, `settled` says how far the verdicts
  * have moved, from 0 to 1. */
-export function progressAt(cycle, ms, settled = 1) {
+export function progressAt(/** @type {Cycle} */ cycle, /** @type {number} */ ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
+  /** @param {number} from @param {number} to */
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
   if (cycle.drafting && ms < cycle.drafting.end)
     return DRAFTED_SHARE * shareOf(cycle.drafting.start, cycle.drafting.end);
@@ -38,7 +39,7 @@ export function progressAt(cycle, ms, settled = 1) {
 }
 
 /* Chooses the chips that fit: drops accepted drafts from the front, then drafts from the back, but keeps one draft. */
-export function chooseFitting(items, roomPx) {
+export function chooseFitting(/** @type {any[]} */ items, /** @type {number} */ roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
     drafts = () => chosen.filter((item) => !item.isTarget).length;
@@ -47,17 +48,17 @@ export function chooseFitting(items, roomPx) {
   return chosen;
 }
 
-export function createFlow(box, texts) {
+export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ texts) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
-  let builtCycle = null,
+  let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
-    items = [],
+    items = /** @type {any[]} */ ([]),
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
     gainLabel = /** @type {any} */ (null);
 
   /* Creates the cycle's chips; `draw` moves them. */
-  function build(cycle) {
+  function build(/** @type {Cycle} */ cycle) {
     const judgedDrafts = cycle.drafts.filter((draft) => !["discarded", "cut"].includes(draft.state)),
       otherDrafts = cycle.drafts.filter((draft) => !judgedDrafts.includes(draft));
     const drawnDrafts =
@@ -116,13 +117,15 @@ export function createFlow(box, texts) {
     });
   }
 
+  /** @param {Part} node @param {number} x @param {number} y @param {number} scale @param {number} turn
+   * @param {number} opacity */
   const move = (node, x, y, scale, turn, opacity) => {
     node.style.transform =
       `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) ` + `scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
     node.style.opacity = opacity.toFixed(2);
   };
 
-  function draw(cycle, progress) {
+  function draw(/** @type {Cycle} */ cycle, /** @type {number} */ progress) {
     // reads `clientWidth` only while `width` is 0, because reading it forces a layout
     if (builtCycle !== cycle || (!width && stage.clientWidth)) {
       builtCycle = cycle;

@@ -14,17 +14,17 @@ const PROMPT_LENGTH = 64; // characters of a prompt's last line, with "… "
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* `view` holds the run on show and the replay's current time (`view.timeMs`). */
-export function createLanes(texts, part, view) {
-  let chips = [],
-    groups = [],
-    builtCycles = [];
+export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
+  let chips = /** @type {TokenItem[]} */ ([]),
+    groups = /** @type {{ group: Part, cycle: Cycle, laneCycles: Cycle[], tree: boolean }[]} */ ([]),
+    builtCycles = /** @type {number[]} */ ([]);
 
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
-  const hasDrafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
+  const hasDrafts = (/** @type {number} */ laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
   /* Shortens the prompt to the end of its last line, which the lane's text continues. */
-  function lastWords(prompt) {
-    const last = prompt.split("\n").pop();
+  function lastWords(/** @type {string} */ prompt) {
+    const last = prompt.replace(/^[^]*\n/, "");
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
   }
 
@@ -47,12 +47,13 @@ export function createLanes(texts, part, view) {
 
   function build() {
     lanesOf(view.run).forEach((lane, laneIndex) => {
-      if (builtCycles[laneIndex] < 0 && lane.prefill) {
-        if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle, lane.cycles);
+      const { prefill } = lane;
+      if (builtCycles[laneIndex] < 0 && prefill) {
+        if (prefill.cycle) buildCycle(laneIndex, prefill.cycle, lane.cycles);
         else
-          lane.prefill.pieces.forEach((piece, i) =>
-            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "plain", 0, 0, {
-              targetToken: lane.prefill,
+          prefill.pieces.forEach((piece, i) =>
+            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: prefill.texts[i] }, "plain", 0, 0, {
+              targetToken: prefill,
               place: "first",
             }),
           );
@@ -64,6 +65,7 @@ export function createLanes(texts, part, view) {
     });
   }
 
+  /** @param {number} laneIndex @param {Cycle} cycle @param {Cycle[]} [laneCycles] */
   function buildCycle(laneIndex, cycle, laneCycles = []) {
     const box = laneBoxes()[laneIndex];
     const group = html("span", { class: "sd-cyc" }),
@@ -93,8 +95,8 @@ export function createLanes(texts, part, view) {
 
   /* Prepares `group` for a draft tree: siblings stand below each other, children to the right of their parent. Returns
    * a function that creates the element for one token. */
-  function growTree(group, cycle) {
-    const nodes = { "-1": group };
+  function growTree(/** @type {Part} */ group, /** @type {Cycle} */ cycle) {
+    const nodes = /** @type {Record<number, Part>} */ ({ "-1": group });
     setUp(
       group,
       {
@@ -104,7 +106,7 @@ export function createLanes(texts, part, view) {
       },
       [],
     );
-    return (i, parent) => {
+    return (/** @type {number} */ i, /** @type {number} */ parent) => {
       const parentNode = nodes[parent];
       if (!parentNode.kids) parentNode.append((parentNode.kids = html("span", { class: "sd-kids" })));
       parentNode.kids.append((nodes[i] = html("span", { class: "sd-node" })));
@@ -112,20 +114,23 @@ export function createLanes(texts, part, view) {
     };
   }
 
-  /* Adds a token to a lane. Only a token of the committed text can start a new line. */
+  /** Adds a token to a lane. Only a token of the committed text can start a new line. @param {number} laneIndex
+   * @param {Part} parent @param {{ piece: string, text?: string }} options @param {...any} more */
   function addToken(laneIndex, parent, { piece, text }, ...more) {
     const [state] = more,
       inText = !["rejected", "discarded", "cut"].includes(state),
       isPartial = text === "" && piece !== ""; // a later token completes its character
     (inText ? splitAtBreak(text || piece) : [piece]).forEach((segment, i) => {
-      const node = addPiece(laneIndex, parent, segment, ...more);
+      const node = addPiece(laneIndex, parent, segment, .../** @type {[State, number, number, any]} */ (more));
       if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // only the first part has a mark
       if (inText && /\n/.test(segment)) parent.append(html("br"));
     });
   }
 
-  /* Adds a chip that acts as a button. It is a <span>, because the text of a <button> does not join its neighbours. */
+  /** Adds a chip that acts as a button. It is a <span>, because the text of a <button> does not join its neighbours.
+   * @param {number} laneIndex @param {Part} parent @param {string} piece @param {State} state
+   * @param {number} shownMs @param {number} judgedMs @param {any} details */
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
@@ -139,7 +144,7 @@ export function createLanes(texts, part, view) {
   }
 
   /* Creates a token's elements for prose: leading spaces without colour, then the rest. `addToken` adds line breaks. */
-  function proseParts(piece, unnamed) {
+  function proseParts(/** @type {string} */ piece, /** @type {boolean} */ unnamed) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),
@@ -147,7 +152,7 @@ export function createLanes(texts, part, view) {
     ];
   }
 
-  const levelText = ({ cycle, draft }) =>
+  const levelText = (/** @type {any} */ { cycle, draft }) =>
     draft && cycle.tree ? ", " + fillText(texts.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
@@ -193,7 +198,7 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  const itemOf = (draft) => chips.find((chip) => chip.draft === draft);
+  const itemOf = (/** @type {Draft} */ draft) => chips.find((chip) => chip.draft === draft);
 
   function paint() {
     paintChips();

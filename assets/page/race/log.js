@@ -3,14 +3,14 @@
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
 
-function createRun(header) {
+function createRun(/** @type {Header} */ header) {
   const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
-  const lanes = {};
+  const lanes = /** @type {Record<string, Lane>} */ ({});
   for (const name of names) lanes[name] = createLane(name);
   return { header, names, lanes, closed: false };
 }
 
-function createLane(name) {
+function createLane(/** @type {string} */ name) {
   return {
     name,
     started: null,
@@ -25,14 +25,14 @@ function createLane(name) {
   };
 }
 
-export function foldEvents(lines) {
-  let run = null;
+export function foldEvents(/** @type {TraceEvent[]} */ lines) {
+  let run = /** @type {Run | null} */ (null);
   for (const event of lines) run = applyEvent(run, event);
-  return run;
+  return /** @type {Run} */ (run);
 }
 
 /* Applies an event to a run and returns the run. Skips unknown events and lanes, so that a newer log still plays. */
-export function applyEvent(run, event) {
+export function applyEvent(/** @type {Run | null} */ run, /** @type {any} */ event) {
   if (event.event === "header") return createRun(event);
   if (!run || typeof event.lane !== "string") return run;
   const lane = run.lanes[event.lane];
@@ -50,13 +50,13 @@ const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
   MAX_BYTES = 16; // at most this many bytes wait for the rest of a character
 
 /* Joins byte tokens that form one character: the last of these tokens becomes the character, the others "". */
-function joinBytes(lane, pieces) {
+function joinBytes(/** @type {Lane} */ lane, /** @type {string[]} */ pieces) {
   return pieces.map((piece) => {
     if (!BYTES.test(piece)) {
       lane.pendingBytes = [];
       return piece;
     }
-    lane.pendingBytes.push(...piece.match(/[0-9A-F]{2}(?=>)/g).map((byte) => parseInt(byte, 16)));
+    lane.pendingBytes.push(...(piece.match(/[0-9A-F]{2}(?=>)/g) || []).map((byte) => parseInt(byte, 16)));
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(lane.pendingBytes));
       lane.pendingBytes = [];
@@ -69,10 +69,10 @@ function joinBytes(lane, pieces) {
   });
 }
 
-const openCycleOf = (pending, event) =>
+const openCycleOf = (/** @type {any} */ pending, /** @type {any} */ event) =>
   pending && pending.drafted && pending.drafted.cycle === event.cycle ? pending : {};
 
-function commit(lane, event) {
+function commit(/** @type {Lane} */ lane, /** @type {any} */ event) {
   const pending = lane.pending || {},
     texts = joinBytes(lane, event.pieces);
   lane.pending = null;
@@ -94,11 +94,12 @@ function commit(lane, event) {
   lane.endMs = cycle.endMs;
 }
 
+/** @param {Lane} lane @param {any} pending @param {any} event @param {string[]} texts */
 function createCycle(lane, pending, event, texts) {
-  const ms = (seconds) => (seconds - lane.prefillEnd) * 1000;
+  const ms = (/** @type {number} */ seconds) => (seconds - Number(lane.prefillEnd)) * 1000;
   const before = lane.cycles.length ? lane.cycles[lane.cycles.length - 1] : null;
   const { drafted, verified } = pending;
-  const positions = (verified && verified.positions) || [];
+  const positions = /** @type {Position[]} */ ((verified && verified.positions) || []);
   const server = serverOf(lane); // a server does not report when it drafted, and a whole cycle arrives at once
   const drafting =
     drafted && !server
@@ -111,7 +112,7 @@ function createCycle(lane, pending, event, texts) {
   const check = verified ? { start: ms(verified.start), end: ms(verified.end) } : null;
   const committed = event.tokens.length,
     parents = parentsOf((drafted && drafted.parents) || [], positions.length),
-    levels = [];
+    levels = /** @type {number[]} */ ([]);
   const drafts = positions.map((position, i) => {
     const level = (levels[i] = parents[i] < 0 ? 1 : levels[parents[i]] + 1);
     // "cut" means that the text ended before this draft
@@ -132,7 +133,7 @@ function createCycle(lane, pending, event, texts) {
   const judgedLevels = [
     ...new Set(drafts.filter(({ state }) => state === "accepted" || state === "rejected").map(({ level }) => level)),
   ];
-  const cycle = {
+  const cycle = /** @type {Cycle} */ ({
     number: lane.cycles.length + 1,
     drafting,
     check,
@@ -150,17 +151,18 @@ function createCycle(lane, pending, event, texts) {
     accepted: judgedLevels.filter((level) => drafts.some((one) => one.level === level && one.state === "accepted"))
       .length,
     judged: judgedLevels.length,
-  };
+  });
   cycle.totals = addTotals(before && before.totals, cycle);
   return cycle;
 }
 
 /* Returns the index of each draft's parent; -1 means the committed text. A log without parents describes a chain. */
-const parentsOf = (parents, count) =>
+const parentsOf = (/** @type {number[]} */ parents, /** @type {number} */ count) =>
   Array.from({ length: count }, (_, i) =>
     Number.isInteger(parents[i]) && parents[i] >= -1 && parents[i] < i ? parents[i] : i - 1,
   );
 
+/** @param {any} event @param {TraceEvent|undefined} verified @param {number} draftCount */
 function targetTokenOf(event, verified, draftCount) {
   const last = event.tokens.length - 1;
   return {
@@ -173,7 +175,7 @@ function targetTokenOf(event, verified, draftCount) {
 }
 
 /* Adds a cycle to the totals so far. `checks` and `checkMs` leave out passes without a draft. */
-function addTotals(totals, cycle) {
+function addTotals(/** @type {Totals|null} */ totals, /** @type {any} */ cycle) {
   const before = totals || NO_TOTALS,
     passMs = cycle.check ? cycle.check.end - cycle.check.start : 0,
     checks = Number(passMs > 0 && cycle.drafts.length > 0);
@@ -190,12 +192,13 @@ function addTotals(totals, cycle) {
   };
 }
 
-/* Creates the state of `readLog`, which reads the new lines of a growing log and returns whether another log began. */
+/** Creates the state of `readLog`, which reads the new lines of a growing log and returns whether another log began.
+ * @returns {LogReader} */
 export function createReader() {
   return { firstLine: null, length: 0, run: null };
 }
 
-export function readLog(reader, text) {
+export function readLog(/** @type {LogReader} */ reader, /** @type {string} */ text) {
   const isOtherLog = reader.firstLine !== null && (text.length < reader.length || !text.startsWith(reader.firstLine));
   if (isOtherLog) Object.assign(reader, createReader());
   let end;

@@ -14,25 +14,25 @@ const FONT_PX = 25,
   ON_TINT = "#0b0f14"; // colour of text on a tinted token, in both themes
 
 /* Summarizes a finished run: tokens, passes and time of both lanes, and which was faster. */
-export function summarize(texts, run) {
+export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const speculative = speculativeOf(run),
     plain = plainOf(run),
     figures = figuresAt(run, Infinity);
-  const rows = [
-    ["speculative", speculative, figures.speculative],
-    ["plain", plain, figures.plain],
-  ]
-    .filter(([, lane]) => lane)
-    .map(([name, lane, totals]) => ({
-      name: texts.lane[name],
-      kind: name,
-      lane,
-      time: lane.endMs,
-      label: fillText(serverOf(lane) ? texts.server.bar : texts.finish.bar, {
-        passes: totals.passes,
-        time: formatDuration(lane.endMs),
-      }),
-    }));
+  const rows = /** @type {["speculative" | "plain", Lane, LaneFigures][]} */ (
+    [
+      ["speculative", speculative, figures.speculative],
+      ["plain", plain, figures.plain],
+    ].filter(([, lane]) => lane)
+  ).map(([name, lane, totals]) => ({
+    name: texts.lane[name],
+    kind: name,
+    lane,
+    time: lane.endMs,
+    label: fillText(serverOf(lane) ? texts.server.bar : texts.finish.bar, {
+      passes: totals.passes,
+      time: formatDuration(lane.endMs),
+    }),
+  }));
   const titleKey = !plain
     ? "title_alone"
     : figures.speculative.written === figures.plain.written && !serverOf(speculative)
@@ -53,7 +53,7 @@ export function summarize(texts, run) {
 }
 
 /* Says which lane was faster, or that the machine was busy. Returns "" if the lanes cannot be compared. */
-function headline(texts, run, figures) {
+function headline(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {Figures} */ figures) {
   const { params, rule, lossless } = speculativeOf(run).started || {},
     headlines = texts.finish.headline;
   if (!figures.speedup || !params) return "";
@@ -76,9 +76,9 @@ function headline(texts, run, figures) {
 }
 
 /* Returns the tokens that a lane has written by the time `ms`, each with its state. */
-const tokensAt = (lane, ms) =>
+const tokensAt = (/** @type {Lane} */ lane, /** @type {number} */ ms) =>
   [
-    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "plain" })) : []),
+    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: /** @type {State} */ ("plain") })) : []),
     ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken }) =>
       pieces.map((piece, i) => ({
         piece,
@@ -87,7 +87,9 @@ const tokensAt = (lane, ms) =>
     ),
   ].filter(({ piece }) => piece);
 
-/* Breaks tokens into lines, between words if possible. Returns each line as a list of parts with their x and width. */
+/** Breaks tokens into lines, between words if possible. Returns each line as a list of parts with their x and width.
+ * @param {{ piece: string, state: State }[]} tokens @param {(text: string) => number} widthOf
+ * @param {number} maxWidth */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
@@ -115,15 +117,18 @@ function linesOf(tokens, widthOf, maxWidth) {
   return lines;
 }
 
-/* Paints the picture in the page's current colours and font. */
+/** Paints the picture in the page's current colours and font. @param {HTMLCanvasElement} canvas
+ * @param {PlayerTexts} texts @param {Run} run */
 function paintPicture(canvas, texts, run) {
-  const context = canvas.getContext("2d"),
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")),
     endMs = speculativeOf(run).endMs,
     { title, rows, speedup, longest } = summarize(texts, run),
     styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
     font = styles.fontFamily,
-    colourOf = (name) => styles.getPropertyValue("--sd-" + name).trim(),
+    colourOf = (/** @type {string} */ name) => styles.getPropertyValue("--sd-" + name).trim(),
     barColour = document.querySelector(".dark") ? "accepted" : "accepted-l";
+  /** @param {string} text @param {number} x @param {number} y @param {number} size @param {number} weight
+   * @param {string} fill @param {boolean} [right] */
   const drawText = (text, x, y, size, weight, fill, right = false) => {
     context.font = `${weight} ${size}px ${font}`;
     context.fillStyle = colourOf(fill);
@@ -173,7 +178,7 @@ function paintPicture(canvas, texts, run) {
 }
 
 /* Returns a promise of the picture as a PNG file. */
-export function drawPicture(texts, run) {
+export function drawPicture(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const canvas = document.createElement("canvas");
   paintPicture(canvas, texts, run);
   return new Promise((resolve) => canvas.toBlob(resolve));

@@ -9,6 +9,9 @@ import { createTitle, createNote } from "#page/step/marks.js";
 import { createTrials } from "#page/step/trial.js";
 import { createResidualCharts } from "#page/step/residual.js";
 
+/** @param {StepPage} page @param {ReturnType<typeof import("./probabilities.js").createProbabilityBars>} bars
+ * @param {ReturnType<typeof import("./server.js").createServerViews>} serverViews
+ * @param {() => string} describeLikeliest */
 export function createEvidence(page, { drawBars, drawRow }, serverViews, describeLikeliest) {
   const { texts, view, part, current, isGreedy } = page;
   const drawTest = createTrials(page),
@@ -28,8 +31,8 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   /* Paints the evidence for a draft's test or for the target's own token. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
-    part.left.replaceChildren(...left);
-    part.right.replaceChildren(...right);
+    part.left.replaceChildren(.../** @type {Node[]} */ (left));
+    part.right.replaceChildren(.../** @type {Node[]} */ (right));
   }
 
   function testEvidence() {

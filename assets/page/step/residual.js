@@ -7,11 +7,11 @@ import { formatChance, clamp } from "#page/race/format.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function createResidualCharts({ texts, view, current }) {
+export function createResidualCharts(/** @type {StepPage} */ { texts, view, current }) {
   const sampledToken = () => current().targetToken && current().targetToken.sample;
 
   /* Draws p and q of the shown tokens: what they share, and by how much one is higher. */
-  function drawAreas(draft, weight, width) {
+  function drawAreas(/** @type {Draft} */ draft, /** @type {number} */ weight, /** @type {number} */ width) {
     const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
@@ -19,7 +19,7 @@ export function createResidualCharts({ texts, view, current }) {
       hatch = createHatch(),
       chart = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
-      heightOf = (v) => (v / highest) * 150;
+      heightOf = (/** @type {number} */ v) => (v / highest) * 150;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
@@ -64,7 +64,8 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the residual max(0, weight · p − q) and the token sampled from it. Weight < 1: block verification. */
+  /** Charts the residual max(0, weight · p − q) and the token sampled from it. Weight < 1: block verification.
+   * @param {Draft} draft @param {number} weight @param {number} width @param {string} likeliestText */
   function drawSurpluses(draft, weight, width, likeliestText) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -117,7 +118,7 @@ export function createResidualCharts({ texts, view, current }) {
 
   /* Explains why the replacement is not sampled from p itself. If it were, the drafted token would be written too
    * often, with probability min(p, q) + (1 − β) p. */
-  function explainResidual({ p, q, piece }, beta) {
+  function explainResidual(/** @type {Draft} */ { p, q, piece }, /** @type {number} */ beta) {
     const values = {
       x: formatPiece(piece),
       p: formatFigure(p),
@@ -126,15 +127,21 @@ export function createResidualCharts({ texts, view, current }) {
     return fillText(texts.own.why, values);
   }
 
-  /* Draws the residual distribution as a strip and marks the sampled token. */
+  /** Draws the residual distribution as a strip and marks the sampled token. @param {Element} chart
+   * @param {any} distributions @param {number} width @param {number} top */
   function drawStrip(chart, distributions, width, top) {
     const sample = sampledToken(),
       shares = distributions.complete
-        .filter((row) => row.p > row.q)
-        .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
-        .sort((a, b) => b.share - a.share);
-    const wideShares = shares.filter((row) => row.share * width > 16 || (sample && row.token === sample.token)),
-      restShare = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
+        .filter((/** @type {Row} */ row) => row.p > row.q)
+        .map((/** @type {Row} */ row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
+        .sort((/** @type {Row} */ a, /** @type {Row} */ b) => b.share - a.share);
+    const wideShares = shares.filter(
+        (/** @type {Row} */ row) => row.share * width > 16 || (sample && row.token === sample.token),
+      ),
+      restShare = Math.max(
+        0,
+        1 - wideShares.reduce((/** @type {number} */ sum, /** @type {Row} */ row) => sum + row.share, 0),
+      );
     let x = 0;
     chart.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
     for (const row of [...wideShares, { share: restShare }]) {

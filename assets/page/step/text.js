@@ -6,15 +6,16 @@ import { fillText, formatPiece, makeVisible } from "#page/race/text.js";
 import { speculativeOf } from "#page/race/run.js";
 import { recordedVerdict } from "#page/step/judge.js";
 
+/** @param {StepPage} page @param {Chips} options */
 export function createRunText(page, { listNodes, isRevealed, createNodeChip, createTargetChip }) {
   const { texts, playerTexts, view, part, cycles } = page;
   let spans = /** @type {any[]} */ ([]);
 
-  function begin(run) {
+  function begin(/** @type {Run} */ run) {
     spans = [];
     part.text.replaceChildren(
       createPrompt(run.header, makeVisible),
-      ...(speculativeOf(run).prefill ? speculativeOf(run).prefill.pieces.map(makeVisible) : []),
+      ...(speculativeOf(run).prefill?.pieces ?? []).map(makeVisible),
     );
   }
 
@@ -27,7 +28,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
   }
 
   /* Writes a cycle's tokens as clickable spans. Buttons would let lines break at every token, even inside words. */
-  function writeSpans(i) {
+  function writeSpans(/** @type {number} */ i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
       ...cycle.pieces.map((piece, index) => {
@@ -48,7 +49,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
   }
 
   /* Returns the sub-step that decided a token. Block verification decides on a block by its last token's coin. */
-  function stepOf(cycle, index) {
+  function stepOf(/** @type {Cycle} */ cycle, /** @type {number} */ index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];
   }

@@ -7,11 +7,11 @@ import { formatApart, clamp } from "#page/race/format.js";
 import { FIRST_CHOICE, SAMPLE_AND_MATCH } from "#page/step/judge.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function createTrials({ texts, view, current, isGreedy }) {
+export function createTrials(/** @type {StepPage} */ { texts, view, current, isGreedy }) {
   const labels = texts.position,
     notation = () => texts.notation[view.notation];
 
-  const createVerdict = (draft, trial, ...lead) =>
+  const createVerdict = (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {Child[]} */ ...lead) =>
     html(
       "p",
       { class: "sd-so" },
@@ -21,14 +21,14 @@ export function createTrials({ texts, view, current, isGreedy }) {
       html("b", {}, trial.accepted ? labels.stays : labels.goes),
     );
 
-  const createPin = (x, label, width) => [
+  const createPin = (/** @type {number} */ x, /** @type {Child} */ label, /** @type {number} */ width) => [
     svgLine(x, 22, x, 74, "sd-pin"),
     svg("circle", { cx: x, cy: 19, r: 5, class: "sd-dot-a" }),
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
-  function drawCoin(draft, trial, width) {
+  function drawCoin(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,
       isBlock = trial.h != null,
@@ -71,7 +71,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
   }
 
   /* Draws the test of a rule without a coin. */
-  function drawPlainTest(draft, trial, width) {
+  function drawPlainTest(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
     if (trial.limit != null)
       return [
         drawThreshold(trial, width),
@@ -104,9 +104,9 @@ export function createTrials({ texts, view, current, isGreedy }) {
     ].filter(Boolean);
   }
 
-  function drawThreshold(trial, width) {
+  function drawThreshold(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const highest = Math.max(trial.p, trial.limit) * 1.25,
-      x = (v) => (v / highest) * width,
+      x = (/** @type {number} */ v) => (v / highest) * width,
       hatch = createHatch(),
       chart = svgRoot(width, 96, labels.test, hatch.defs),
       limitX = x(trial.limit);
@@ -121,5 +121,6 @@ export function createTrials({ texts, view, current, isGreedy }) {
     return chart;
   }
 
-  return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
+  return (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) =>
+    (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }
