@@ -115,9 +115,18 @@ interface Header {
 interface Draft extends Position {
   state: State;
   text: string;
+  /** Of a token of bytes: the character that it is a part of. */
+  character?: string;
   level: number;
   parent: number;
   readyMs: number;
+}
+/** A token with what stands around it in its word (`race/spelling.js`). */
+interface Word {
+  piece: string;
+  character?: string;
+  head?: string;
+  goesOn?: boolean;
 }
 interface TargetToken {
   piece: string;

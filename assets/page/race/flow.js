@@ -6,7 +6,7 @@
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
-import { fillText } from "#page/race/text.js";
+import { fillText, nameOf } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
 
 export const DRAFTED_SHARE = 0.4,
@@ -67,13 +67,18 @@ export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ t
         : cycle.drafts;
     items = drawnDrafts.map((draft, i) => ({
       state: draft.state,
-      node: createChip(texts, draft.text || draft.piece, draft.state, "span"),
+      node: createChip(texts, draft.text || nameOf(texts, draft), draft.state, "span"),
       i,
     }));
     if (cycle.targetToken)
       items.push({
         state: cycle.targetToken.state,
-        node: createChip(texts, cycle.targetToken.text || cycle.targetToken.piece, cycle.targetToken.state, "span"),
+        node: createChip(
+          texts,
+          cycle.targetToken.text || nameOf(texts, cycle.targetToken),
+          cycle.targetToken.state,
+          "span",
+        ),
         isTarget: true,
       });
     const n = cycle.drafts.length,

@@ -5,7 +5,7 @@
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
 import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
-import { makeVisible, fillText } from "#page/race/text.js";
+import { makeVisible, fillText, nameOf } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
@@ -115,12 +115,13 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
   }
 
   /** Adds a token to a lane. Only a token of the committed text can start a new line. @param {number} laneIndex
-   * @param {Part} parent @param {{ piece: string, text?: string }} options @param {...any} more */
-  function addToken(laneIndex, parent, { piece, text }, ...more) {
-    const [state] = more,
+   * @param {Part} parent @param {{ piece: string, text?: string, character?: string }} token @param {...any} more */
+  function addToken(laneIndex, parent, token, ...more) {
+    const { piece, text } = token,
+      [state] = more,
       inText = !["rejected", "discarded", "cut"].includes(state),
       isPartial = text === "" && piece !== ""; // a later token completes its character
-    (inText ? splitAtBreak(text || piece) : [piece]).forEach((segment, i) => {
+    (inText ? splitAtBreak(text || piece) : [nameOf(texts, token)]).forEach((segment, i) => {
       const node = addPiece(laneIndex, parent, segment, .../** @type {[State, number, number, any]} */ (more));
       if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // only the first part has a mark

@@ -2,6 +2,7 @@
  * end of the lane's prefill (`prefillEnd`, in s), because the page compares only decoding. */
 
 import { NO_TOTALS, serverOf } from "#page/race/run.js";
+import { BYTES } from "#page/race/text.js";
 
 function createRun(/** @type {Header} */ header) {
   const names = header.lanes && header.lanes.length ? header.lanes : ["speculative", "plain"];
@@ -46,8 +47,18 @@ export function applyEvent(/** @type {Run | null} */ run, /** @type {any} */ eve
   return run;
 }
 
-const BYTES = /^(<0x[0-9A-F]{2}>)+$/,
-  MAX_BYTES = 16; // at most this many bytes wait for the rest of a character
+const MAX_BYTES = 16; // at most this many bytes wait for the rest of a character
+
+const bytesOf = (/** @type {string} */ piece) =>
+  BYTES.test(piece) ? (piece.match(/[0-9A-F]{2}(?=>)/g) || []).map((byte) => parseInt(byte, 16)) : [];
+
+function decode(/** @type {number[]} */ bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(bytes));
+  } catch {
+    return "";
+  }
+}
 
 /* Joins byte tokens that form one character: the last of these tokens becomes the character, the others "". */
 function joinBytes(/** @type {Lane} */ lane, /** @type {string[]} */ pieces) {
@@ -56,16 +67,11 @@ function joinBytes(/** @type {Lane} */ lane, /** @type {string[]} */ pieces) {
       lane.pendingBytes = [];
       return piece;
     }
-    lane.pendingBytes.push(...(piece.match(/[0-9A-F]{2}(?=>)/g) || []).map((byte) => parseInt(byte, 16)));
-    try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(lane.pendingBytes));
-      lane.pendingBytes = [];
-      return text;
-    } catch {
-      if (lane.pendingBytes.length < MAX_BYTES) return "";
-      lane.pendingBytes = [];
-      return piece;
-    }
+    lane.pendingBytes.push(...bytesOf(piece));
+    const text = decode(lane.pendingBytes);
+    if (!text && lane.pendingBytes.length < MAX_BYTES) return "";
+    lane.pendingBytes = [];
+    return text || piece;
   });
 }
 
@@ -73,7 +79,7 @@ const openCycleOf = (/** @type {any} */ pending, /** @type {any} */ event) =>
   pending && pending.drafted && pending.drafted.cycle === event.cycle ? pending : {};
 
 function commit(/** @type {Lane} */ lane, /** @type {any} */ event) {
-  const pending = lane.pending || {},
+  const pending = { ...lane.pending, bytes: lane.pendingBytes.slice() },
     texts = joinBytes(lane, event.pieces);
   lane.pending = null;
   if (lane.prefillEnd === null) {
@@ -121,6 +127,7 @@ function createCycle(lane, pending, event, texts) {
       ...position,
       state,
       text: state === "accepted" ? texts[level - 1] : position.piece,
+      character: characterOf(positions, i, parents, pending.bytes),
       level,
       parent: parents[i],
       readyMs: drafting ? (drafting.steps[i] ?? drafting.end) : server ? ms(event.at) : 0,
@@ -154,6 +161,19 @@ function createCycle(lane, pending, event, texts) {
   });
   cycle.totals = addTotals(before && before.totals, cycle);
   return cycle;
+}
+
+/** Returns the character that a draft of bytes is a part of, as far as it and the drafts around it tell; else "".
+ * @param {Position[]} positions @param {number} i @param {number[]} parents @param {number[]} pendingBytes */
+function characterOf(positions, i, parents, pendingBytes) {
+  let bytes = /** @type {number[]} */ ([]),
+    node = i;
+  for (; node >= 0 && BYTES.test(positions[node].piece); node = parents[node])
+    bytes = [...bytesOf(positions[node].piece), ...bytes];
+  if (node < 0) bytes = [...pendingBytes, ...bytes];
+  for (node = i; bytes.length && !decode(bytes); bytes.push(...bytesOf(positions[node].piece)))
+    if ((node = parents.indexOf(node)) < 0 || !BYTES.test(positions[node].piece)) return "";
+  return [...decode(bytes)].at(-1) ?? "";
 }
 
 /* Returns the index of each draft's parent; -1 means the committed text. A log without parents describes a chain. */

@@ -105,13 +105,15 @@ function medianOf(/** @type {number[]} */ values) {
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Compares a lane with the plain lane. Returns `at`, the index of the first different token or -1, and the
- * number of compared tokens. Compares pieces if a server leaves out a token's id. */
-export function findDivergence(/** @type {Run} */ run, lane = speculativeOf(run)) {
+/* Compares what a lane and the plain lane have written by the time `ms`. Returns `at`, the index of the first different
+ * token or -1, and the number of compared tokens. Compares pieces if a server leaves out a token's id. */
+export function findDivergence(/** @type {Run} */ run, lane = speculativeOf(run), ms = Infinity) {
   const plain = plainOf(run);
   if (!plain) return { at: -1, compared: 0 };
-  const all = (/** @type {Lane} */ lane, /** @type {"tokens" | "pieces"} */ kind) =>
-    (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
+  const all = (/** @type {Lane} */ { prefill, cycles }, /** @type {"tokens" | "pieces"} */ kind) =>
+    [prefill, ...cycles.slice(0, countCyclesBy(cycles, ms))].flatMap(
+      (part) => /** @type {any[]} */ (part?.[kind] ?? []),
+    );
   const kind = [lane, plain].some((lane) => all(lane, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
   const tokens = all(lane, kind),
     plainTokens = all(plain, kind),

@@ -55,7 +55,7 @@ function mountPlayer(element, props, watch, trigger) {
       () => trigger ?? null,
     );
   const flow = createFlow(part.flow, texts),
-    paintFinish = createFinish(part.flow, texts, root),
+    paintFinish = createFinish(part.flow, texts, root, againOf),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
     drawCurve = createCurve(texts, part, view),
@@ -94,6 +94,11 @@ function mountPlayer(element, props, watch, trigger) {
     Object.assign(reader, createReader());
     view.run = /** @type {any} */ (null);
     readNewLog(fromLink);
+    announceOpened(log);
+  }
+
+  /* Makes the page fill in the settings of a run, which the first two lines of its log hold. */
+  function announceOpened(/** @type {string} */ log) {
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -186,6 +191,17 @@ function mountPlayer(element, props, watch, trigger) {
     drawBars(figures);
     drawCurve(figures, end);
     paintAccount(figures);
+  }
+
+  /* Returns what starts a live run again. If the fields hold other settings, they are first filled in from the run. */
+  function againOf(/** @type {Run} */ run) {
+    const button = document.getElementById("run");
+    if (!trigger || !button || run.header.source !== "live") return null;
+    return () => {
+      if (!root.hasAttribute("data-other")) return button.click();
+      window.addEventListener("sd-settings", () => button.click(), { once: true });
+      announceOpened(log());
+    };
   }
 
   /* Draws the current cycle or, at the run's end, the summary. Cycles too fast to animate are drawn finished. */

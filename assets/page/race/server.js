@@ -7,7 +7,7 @@ import { setProperty } from "#page/race/html.js";
 
 /** `view` holds the run and the time on show. `createMark` creates a coloured token. `createNumbersButtons` creates the
  * buttons that lead to a draft's numbers. @param {PlayerTexts} texts @param {View} view
- * @param {(state: State, piece: string) => Part} createMark @param {(draft: Draft) => Part} createNumbersButtons */
+ * @param {(state: State, word: Word) => Part} createMark @param {(draft: Draft) => Part} createNumbersButtons */
 export function createServerSentences(texts, view, createMark, createNumbersButtons) {
   const serverTexts = texts.server;
 
@@ -18,7 +18,7 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
       return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, counts)];
     if (!n) return [fillText(texts.say.nothing, counts)];
     if (!cycle.targetToken) return [fillText(texts.say.ended, counts)];
-    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken);
     if (rejectedAt < 0)
       return fillTemplate(n === 1 ? texts.say.bonus_one : texts.say.bonus, {
         ...counts,

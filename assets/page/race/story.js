@@ -18,9 +18,18 @@ import { findTip } from "#page/race/cycle.js";
 import { findDivergence } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
-import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf } from "#page/race/text.js";
+import {
+  formatPiece,
+  makeVisible,
+  nameOf,
+  pickText,
+  fillTemplate,
+  fillText,
+  joinSentences,
+  methodOf,
+} from "#page/race/text.js";
 import { createServerSentences } from "#page/race/server.js";
-import { rejectedWords } from "#page/race/spelling.js";
+import { draftWord, targetWord } from "#page/race/spelling.js";
 
 /** Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes.
  * @param {Figures} figures @param {number} k @param {number} otherCost */
@@ -42,8 +51,20 @@ export function findWinningDepth(figures, k, otherCost) {
  * @param {PlayerTexts} texts @param {View} view @param {(draft: Draft) => Part} createNumbersButtons
  * @param {() => Trigger | null} triggerOf */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
-  const createMark = (/** @type {State} */ state, /** @type {string} */ piece) =>
-      html("mark", { class: "sd-" + state }, formatPiece(piece)),
+  /* Marks a token. Within a longer word, only the token itself is underlined, because nothing else was judged. */
+  const createMark = (/** @type {State} */ state, /** @type {Word} */ { head = "", goesOn, ...token }) => {
+      const name = formatPiece(nameOf(texts, token)),
+        isWord = /[\p{L}\p{N}]/u.test(name);
+      return html(
+        "mark",
+        { class: "sd-" + state },
+        head || goesOn
+          ? [head && formatPiece(head), html("u", {}, head ? makeVisible(token.piece) : name), goesOn && "…"]
+          : isWord
+            ? name
+            : `“${name}”`,
+      );
+    },
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
 
   function momentSentence(/** @type {Figures} */ figures) {
@@ -84,19 +105,20 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     if (!cycle.targetToken) return [fillText(says.ended, counts)];
     if (cycle.tree) return treeSentence(cycle, counts);
     const i = cycle.drafts.findIndex((draft) => draft.state === "rejected"),
-      targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+      lane = speculativeOf(view.run),
+      kept = i < 0 ? n : i,
+      targetMark = createMark(cycle.targetToken.state, targetWord(lane, cycle, kept));
     if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
     const later = n - i - 1,
-      greedy = started && started.params && started.params.temperature === 0,
-      words = rejectedWords(speculativeOf(view.run), cycle, i);
+      greedy = started && started.params && started.params.temperature === 0;
     const rule = started ? started.rule : "",
       drafter = started ? started.drafter : "",
       method = methodOf(texts.methods, drafter),
       copied = method.kind === "lookup";
     const { small, big } = method.kind === "model" ? says.by_model : says.by_other,
       values = {
-        draft: createMark("rejected", words.draft),
-        own: createMark(cycle.targetToken.state, words.targetWord),
+        draft: createMark("rejected", draftWord(lane, cycle, i)),
+        own: targetMark,
         small,
         big,
       };
@@ -120,10 +142,9 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       tip = findTip(cycle),
       siblings = cycle.drafts.filter((draft) => draft.parent === tip),
       path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent)
-      path.unshift(" ", createMark("accepted", cycle.drafts[i].piece));
-    const { state, piece } = /** @type {TargetToken} */ (cycle.targetToken),
-      targetMark = createMark(state, piece),
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("accepted", cycle.drafts[i]));
+    const { targetToken } = /** @type {Cycle & { targetToken: TargetToken }} */ (cycle),
+      targetMark = createMark(targetToken.state, targetToken),
       values = {
         ...counts,
         path: html("span", {}, path.slice(1)),
@@ -252,8 +273,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
   /* Says whether the two texts have the same words, come from the same distribution, or neither. */
   function agreementSentence(/** @type {any} */ says) {
     const { params, rule, lossless } = speculativeOf(view.run).started || {},
-      { at, compared } = findDivergence(view.run),
-      over = isOver(view.run) && isAtEnd(view);
+      over = isOver(view.run) && isAtEnd(view),
+      { at, compared } = findDivergence(view.run, speculativeOf(view.run), over ? Infinity : view.timeMs);
     if (!params || !compared) return "";
     const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1 },
       sampled = params.temperature > 0;

@@ -15,8 +15,13 @@ export const makeVisible = (/** @type {string} */ piece) =>
       INVISIBLE,
       (character) => "⟨" + Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0") + "⟩",
     );
-/** @param {string} piece */
-const formatSpaces = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
+export const BYTES = /^(<0x[0-9A-F]{2}>)+$/; // a token that is only a part of a character
+/** Returns a token's piece, or for a byte the character that it is a part of.
+ * @param {PlayerTexts} texts @param {{ piece: string, character?: string }} token */
+export const nameOf = (texts, { piece, character }) =>
+  !BYTES.test(piece) ? piece : character ? fillText(texts.byte.of, { character }) : texts.byte.unknown;
+const formatSpaces = (/** @type {string} */ piece) =>
+  /^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣");
 /** @param {string} piece */
 export const formatPiece = (piece) => makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
 /* Formats a piece and shortens it to a width in pixels. */
