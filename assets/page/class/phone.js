@@ -10,7 +10,8 @@ const VOTE_GAP_MS = 200,
   RETRY_MS = 4000;
 const KEY = "specdec.phone";
 
-/* `handlers.value()` makes the player read the log in `playerProps.value`. */
+/** `handlers.value()` makes the player read the log in `playerProps.value`. @param {HTMLElement} element
+ * @param {Props} props @param {Player} player @param {Props} playerProps @param {Record<string, Act>} handlers */
 export function mount(element, props, player, playerProps, handlers) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
@@ -62,7 +63,7 @@ export function mount(element, props, player, playerProps, handlers) {
     };
   }
 
-  function takeNews(news) {
+  function takeNews(/** @type {any} */ news) {
     const log = (news.part ? view.log : "") + news.log;
     Object.assign(view, { log, run: news.run, state: news.state });
     if (view.following || view.shownRun === view.run) loadRun();
@@ -84,13 +85,13 @@ export function mount(element, props, player, playerProps, handlers) {
   }
 
   /* Shows the moment that the teacher's page sent. Glides there if that page plays and the moment is just ahead. */
-  function glideTo(cursor) {
+  function glideTo(/** @type {Moment} */ cursor) {
     cancelAnimationFrame(view.frame);
     if (!cursor) return;
     const from = player.moment().t,
       aheadMs = cursor.t - from,
       startedMs = performance.now();
-    if (reducedMotion || !cursor.playing || aheadMs <= 0 || aheadMs * cursor.slow > MAX_GLIDE_MS)
+    if (reducedMotion || !cursor.playing || aheadMs <= 0 || aheadMs * Number(cursor.slow) > MAX_GLIDE_MS)
       return player.show(cursor);
     let drawnMs = 0;
     view.frame = requestAnimationFrame(function move(now) {
@@ -132,7 +133,9 @@ export function mount(element, props, player, playerProps, handlers) {
       part.question.dataset.id = question.id;
       part.text.replaceChildren(...worded.text);
       part.choices.replaceChildren(
-        ...worded.choices.map((label, i) => createButton(label, () => choose(question.id, i))),
+        ...worded.choices.map((/** @type {string} */ label, /** @type {number} */ i) =>
+          createButton(label, () => choose(question.id, i)),
+        ),
       );
       scrollTo({ top: 0 });
     }
@@ -147,7 +150,7 @@ export function mount(element, props, player, playerProps, handlers) {
   }
 
   /* Sends one vote at a time. If the pupil chooses again meanwhile, sends the last choice next. */
-  async function choose(question, choice) {
+  async function choose(/** @type {string} */ question, /** @type {number} */ choice) {
     const wasVoting = view.voting;
     Object.assign(view, { chosen: { question, choice }, voting: true });
     paintQuestion();

@@ -5,27 +5,28 @@ import { formatChance } from "#page/race/format.js";
 import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
 
 /* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
-const acceptChance = (p, q) => (q > p ? p / q : 1);
+const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > p ? p / q : 1);
 // Returns the quarter in which the chance lies, from 0 to 3. Adds 1e-9, because 0.3/0.4 is below ¾ in floating point.
+/** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
 /* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. */
-export function createQuestionTexts(texts, quiz) {
+export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {{ list: any[] }} */ quiz) {
   const labels = texts.question;
 
-  function describeQuestion({ kind, piece, number, choices: choiceCount, p, q }) {
+  function describeQuestion(/** @type {any} */ { kind, piece, number, choices: choiceCount, p, q }) {
     const entry = quiz.list[number];
     if (kind === "quiz" && entry)
       return {
         text: [entry.ask],
         choices: entry.choices,
-        why: ({ right }) => entry.choices[right] + ": " + entry.why,
+        why: (/** @type {{ right: number }} */ { right }) => entry.choices[right] + ": " + entry.why,
       };
     if (kind === "count")
       return {
         text: [labels.count],
         choices: Array.from({ length: choiceCount }, (_, n) => String(n)),
-        why: ({ right }) => fillText(labels.counted, { n: right }),
+        why: (/** @type {{ right: number }} */ { right }) => fillText(labels.counted, { n: right }),
       };
     const values = {
       piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
@@ -39,7 +40,8 @@ export function createQuestionTexts(texts, quiz) {
     };
   }
 
-  /* Draws one bar per choice. `rightIndex` is -1 until the answer is shown. */
+  /** Draws one bar per choice. `rightIndex` is -1 until the answer is shown. @param {string[]} choices
+   * @param {number[]} counts @param {number} rightIndex */
   function createBars(choices, counts, rightIndex) {
     const total = Math.max(
       1,

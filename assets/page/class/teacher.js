@@ -18,24 +18,26 @@ const POST_GAP_MS = 200,
 const SECRET_KEY = "specdec.teach";
 
 /* Replaces a greedy first run by a sampled one, in which random draws decide. */
-async function loadSampledRun(player, server) {
+async function loadSampledRun(/** @type {Player} */ player, /** @type {Server} */ server) {
   if (!player.isFirst() || !isGreedy(player.run())) return;
   const log = await server.sampled_run().catch(() => "");
   if (log && player.isFirst()) player.load(log);
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Player} player @param {string} secret */
 function mountPanel(element, props, player, secret) {
   const texts = JSON.parse(props.words),
     quiz = JSON.parse(props.quiz),
     labels = texts.teacher,
     { describeQuestion, createBars } = createQuestionTexts(texts, quiz),
     part = findParts(element);
+  /** @param {{ one: string, many: string }} countTexts @param {number} n */
   const countText = (countTexts, n) => fillText(n === 1 ? countTexts.one : countTexts.many, { n });
-  const showNotice = (text, wrong = false) => {
+  const showNotice = (/** @type {string} */ text, wrong = false) => {
     part.notice.textContent = text;
     part.notice.classList.toggle("sd-wrong", wrong);
   };
-  const waitMs = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const waitMs = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /* -- sending the run to the class -- */
 
@@ -46,7 +48,7 @@ function mountPanel(element, props, player, secret) {
     isSending = false,
     hasStopped = false;
 
-  const post = (body) =>
+  const post = (/** @type {object} */ body) =>
     fetch("class/teach", {
       method: "POST",
       headers: { "X-Teach": secret },
@@ -80,7 +82,7 @@ function mountPanel(element, props, player, secret) {
     const log = player.log(),
       moment = player.moment(),
       momentText = JSON.stringify(moment),
-      body = {};
+      body = /** @type {any} */ ({});
     if (!player.run()) return null;
     if (!runName || !log.startsWith(sentLog))
       Object.assign(body, { run: createName(), part: 0, log: log.slice(0, MAX_POST) });
@@ -108,12 +110,12 @@ function mountPanel(element, props, player, secret) {
   let openQuestion = null; // { answer, at }: the replay shows the answer at `at` ms; for the quiz, `at` is null
 
   /* Moves the player and calls `send`, because a hidden player does not dispatch "sd-drawn", which would call it. */
-  function moveTo(timeMs) {
+  function moveTo(/** @type {number} */ timeMs) {
     player.show({ t: timeMs });
     send();
   }
 
-  const isJudged = (draft) => draft.state === "rej" || draft.state === "acc";
+  const isJudged = (/** @type {Draft} */ draft) => draft.state === "rejected" || draft.state === "accepted";
 
   /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
   function moveToNextVerdict() {
@@ -122,7 +124,7 @@ function mountPanel(element, props, player, secret) {
         .slice(countCyclesBy(cycles, player.moment().t))
         .filter(({ check, drafts }) => check && drafts.some(isJudged)),
       cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
-    if (cycle) moveTo(cycle.check.end - 0.001);
+    if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
     return cycle;
   }
@@ -134,12 +136,12 @@ function mountPanel(element, props, player, secret) {
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rej") || drafts.pop();
+      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rejected") || drafts.pop();
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
         { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
-        { right: quarterOfChance(p, q) },
+        { right: quarterOfChance(Number(p), Number(q)) },
         cycle.endMs,
       );
   }
@@ -149,10 +151,10 @@ function mountPanel(element, props, player, secret) {
     if (cycle) ask({ kind: "count", choices: depthOf(cycle) + 1 }, { right: cycle.accepted }, cycle.endMs);
   }
 
-  const askQuiz = (number) =>
+  const askQuiz = (/** @type {number} */ number) =>
     ask({ kind: "quiz", number, choices: quiz.list[number].choices.length }, { right: quiz.list[number].answer }, null);
 
-  async function ask(question, answer, at) {
+  async function ask(/** @type {any} */ question, /** @type {any} */ answer, /** @type {number | null} */ at) {
     openQuestion = { answer, at };
     part.invitation.open = false;
     await postQuestion({ ask: question });
@@ -164,7 +166,7 @@ function mountPanel(element, props, player, secret) {
     await postQuestion({ reveal: openQuestion.answer });
   }
 
-  async function postQuestion(body) {
+  async function postQuestion(/** @type {object} */ body) {
     showNotice("");
     try {
       const response = await post(body);
@@ -177,7 +179,7 @@ function mountPanel(element, props, player, secret) {
 
   /* -- the answers of the class -- */
 
-  function showClass({ joined, question, answer, counts }) {
+  function showClass(/** @type {any} */ { joined, question, answer, counts }) {
     part.joined.textContent = countText(labels.joined, joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
@@ -188,7 +190,7 @@ function mountPanel(element, props, player, secret) {
     part.why.textContent = answer ? why(answer) : "";
     part.votes.textContent = countText(
       labels.votes,
-      counts.reduce((sum, n) => sum + n, 0),
+      counts.reduce((/** @type {number} */ sum, /** @type {number} */ n) => sum + n, 0),
     );
     part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload, this page no longer has the answer
   }
@@ -232,7 +234,9 @@ function mountPanel(element, props, player, secret) {
     "select",
     { "aria-label": labels.ask_quiz },
     html("option", { value: "" }, labels.ask_quiz),
-    quiz.list.map(({ ask }, i) => html("option", { value: i }, `${i + 1}. ${ask}`)),
+    quiz.list.map((/** @type {{ ask: string }} */ { ask }, /** @type {number} */ i) =>
+      html("option", { value: i }, `${i + 1}. ${ask}`),
+    ),
   );
   choice.onchange = () => {
     if (choice.value) askQuiz(+choice.value);
@@ -257,6 +261,8 @@ function takeSecret() {
   return newSecret || sessionStorage.getItem(SECRET_KEY);
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server */
 export function mount(element, props, watch, trigger, server) {
   const secret = takeSecret();
   if (!secret) return;

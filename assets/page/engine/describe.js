@@ -35,16 +35,19 @@ export class Noise {
   }
 }
 
+/** @param {number} value @param {number} digits */
 const roundTo = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
+/** @param {Float32Array} probs */
 const likeliest = (probs) => highestIndices(probs, TOP_TOKENS).filter((token) => probs[token] > 0);
 
-function pointMass(size, token) {
+function pointMass(/** @type {number} */ size, /** @type {number} */ token) {
   const probs = new Float32Array(size);
   probs[token] = 1;
   return probs;
 }
 
-/* Computes block verification's h (see `Position` in `specdec/events.py`). `rows[i]` is p for token i. */
+/** Computes block verification's h (see `Position` in `specdec/events.py`). `rows[i]` is p for token i.
+ * @param {number[]} tokens @param {Float32Array[]} rows @param {Float32Array[]} q */
 function blockChances(tokens, rows, q) {
   let weight = 1;
   return tokens.map((token, i) => {
@@ -55,7 +58,7 @@ function blockChances(tokens, rows, q) {
 
 /** @param {(token: number) => string} piece @param {Noise} noise @param {number} length of the text before the cycle */
 export function createDescriber(piece, noise, length) {
-  const candidate = (probs, token) => ({
+  const candidate = (/** @type {Float32Array} */ probs, /** @type {number} */ token) => ({
     token,
     piece: piece(token),
     prob: roundTo(probs[token], 7),
@@ -63,7 +66,7 @@ export function createDescriber(piece, noise, length) {
 
   /* Lists those of `tokens` whose probability is above 0, the likeliest first. Adds `rest`, the summed probability of
    * all other tokens, and the entropy. */
-  function distribution(probs, tokens) {
+  function distribution(/** @type {Float32Array} */ probs, /** @type {number[]} */ tokens) {
     const top = [...new Set(tokens)]
       .filter((token) => probs[token] > 0)
       .sort((a, b) => probs[b] - probs[a] || a - b)
@@ -72,7 +75,8 @@ export function createDescriber(piece, noise, length) {
     return { top, rest: roundTo(Math.max(0, 1 - topSum), 7), entropy: roundTo(entropy(probs), 5) };
   }
 
-  /* Adds `sample` to a distribution: the token that the noise draws after `level` drafted tokens. */
+  /** Adds `sample` to a distribution: the token that the noise draws after `level` drafted tokens.
+   * @param {Float32Array} probs @param {number[]} tokens @param {number} level */
   const withSample = (probs, tokens, level) => ({
     ...distribution(probs, tokens),
     sample: candidate(probs, noise.draw(probs, length + level)),
@@ -95,6 +99,8 @@ export function createDescriber(piece, noise, length) {
     return { ...fields, p: rows[accepted][verdict.token], ...bonus };
   }
 
+  /** @param {number} token @param {number} i @param {Float32Array} p @param {Float32Array} q
+   * @param {number[]} chances @param {import("./verify.js").Verdict} verdict */
   function describePosition(token, i, p, q, chances, { trials, token: targetToken }) {
     const trial = trials[i],
       status = !trial ? "discarded" : trial.accepted ? "accepted" : "rejected",

@@ -44,7 +44,7 @@ export class PromptLookup extends CopyingDrafter {
   /** @type {Map<string, number>} maps an n-gram to the position after its latest occurrence */
   latestEnds = new Map();
 
-  copyTokens(text, k) {
+  copyTokens(/** @type {number[]} */ text, /** @type {number} */ k) {
     for (let end = Math.max(1, this.indexedCount); end < text.length; end++)
       for (let n = 1; n <= Math.min(3, end); n++) this.latestEnds.set(text.slice(end - n, end).join(), end);
     this.indexedCount = text.length;
@@ -95,8 +95,9 @@ export class DraftModel {
     return { tokens: drafted, probs, seconds };
   }
 
-  /* Returns a token and the distribution q that it was drawn from. Greedy decoding takes the likeliest token, and
-   * returns null instead of q. */
+  /** Returns a token and the distribution q that it was drawn from. Greedy decoding takes the likeliest token, and
+   * returns null instead of q. @param {Float32Array} logits @param {any} params @param {any} sampler
+   * @param {number} depth */
   draw(logits, params, sampler, depth) {
     if (!params.temperature) return /** @type {any[]} */ ([argmax(logits), null]);
     const q = probabilities(logits, params);
@@ -104,7 +105,7 @@ export class DraftModel {
   }
 
   /* Adds tokens to the cache and returns the logits after the last one. */
-  step(pending) {
+  step(/** @type {number[]} */ pending) {
     this.cached.push(...pending);
     return this.model.forward(pending, this.cache)[0];
   }
@@ -114,7 +115,7 @@ export class DraftModel {
   }
 
   /* Cuts the cache back to what it shares with the text, without the text's last token. Returns the new length. */
-  cutBack(tokens) {
+  cutBack(/** @type {number[]} */ tokens) {
     let length = 0;
     while (length < tokens.length - 1 && this.cached[length] === tokens[length]) length++;
     this.cached.length = length;

@@ -84,6 +84,7 @@ export function* generate(task) {
   const cache = target.newCache(transcript.limit + MAX_DRAFT);
   try {
     for (let cycle = 0; !transcript.reason; cycle++) {
+      /** @param {"prefill" | "draft" | "verify"} work @param {number} seconds */
       const addSpent = (work, seconds) => (spent[cycle ? work : "prefill"] += seconds);
       // Leave room for the target's own token.
       const k = cycle ? Math.min(maxDraft, transcript.remaining - 1) : 0,
@@ -104,7 +105,9 @@ export function* generate(task) {
       // In one pass, read the draft and the tokens that the cache lacks. Judge the draft. Cut off rejected tokens.
       const [[rows, verdict], start, end] = watch.time(() => {
         const block = [...tokens.slice(cache.length), ...proposal.tokens],
-          distributions = target.forward(block, cache, draftLength + 1).map((logits) => probabilities(logits, params)),
+          distributions = target
+            .forward(block, cache, draftLength + 1)
+            .map((/** @type {Float32Array} */ logits) => probabilities(logits, params)),
           judged = rule.verify(proposal, distributions, sampler);
         cache.keep(tokens.length + judged.accepted);
         return /** @type {[Float32Array[], import("./verify.js").Verdict]} */ ([distributions, judged]);
@@ -130,7 +133,9 @@ export function* generate(task) {
   yield { event: "finished", lane, reason, tokens: count, text, at, ...spent, other };
 }
 
-/* Returns fields of a `drafted` event. The draft is a chain, so the parent of each token is the token before it. */
+/** Returns fields of a `drafted` event. The draft is a chain, so the parent of each token is the token before it.
+ * @param {import("./verify.js").Proposal} proposal @param {(token: number) => string} piece
+ * @param {number} startedAt */
 function draftOf({ tokens, seconds }, piece, startedAt) {
   let end = startedAt;
   return {

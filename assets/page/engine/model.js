@@ -12,8 +12,8 @@ const PAGES = { initial: 64, maximum: 16384 }, // pages of 64 KiB
   STACK_BYTES = 2 ** 20;
 
 const wasiStub = new Proxy({}, { get: () => () => 0 }),
-  instantiate = (module, memory) =>
-    WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiStub, env: { memory } });
+  instantiate = (/** @type {WebAssembly.Module} */ module, /** @type {WebAssembly.Memory | undefined} */ memory) =>
+    WebAssembly.instantiate(module, /** @type {any} */ ({ wasi_snapshot_preview1: wasiStub, env: { memory } }));
 
 /** Loads the compiled code, which all models of a page share. For a build with threads, calls `startThread` for each
  * thread after the first. `startThread` must pass its argument to `serveAsThread` in a worker, and wait for `ready()`.
@@ -59,7 +59,7 @@ export class Model {
     new Uint8Array(wasm.memory.buffer, this.weightsAt).set(new Uint8Array(file, weightsBegin));
     this.cachedHeads = 2 * head.kv_heads;
     this.layerStructs = this.allocate(head.layers.length * LAYER_BYTES);
-    head.layers.forEach((layer, i) => {
+    head.layers.forEach((/** @type {any} */ layer, /** @type {number} */ i) => {
       PARTS.forEach((part, j) => this.writeMatrix(this.layerStructs + i * LAYER_BYTES + j * MATRIX_BYTES, layer[part]));
       const bias = layer.bias === undefined ? 0 : this.weightsAt + layer.bias;
       this.view().setUint32(this.layerStructs + i * LAYER_BYTES + 4 * MATRIX_BYTES, bias, true);
@@ -82,14 +82,14 @@ export class Model {
   }
 
   /* Allocates aligned bytes in the memory of the WebAssembly module. They are never freed. */
-  allocate(bytes) {
+  allocate(/** @type {number} */ bytes) {
     const at = this.wasm.malloc(bytes + ALIGNED);
     if (!at) throw new RangeError("there is not enough memory for the model");
     return Math.ceil(at / ALIGNED) * ALIGNED;
   }
 
   /* Writes a matrix in the layout of `Matrix` in `native.cpp`. */
-  writeMatrix(at, matrix) {
+  writeMatrix(/** @type {number} */ at, /** @type {Record<string, number>} */ matrix) {
     const view = this.view();
     ["weights", "before", "after", "scales", "minima"].forEach((name, i) =>
       view.setUint32(at + 4 * i, matrix[name] === undefined ? 0 : this.weightsAt + matrix[name], true),
@@ -100,7 +100,7 @@ export class Model {
   }
 
   /* Returns the address of the buffer `name`, which has at least `bytes` bytes. */
-  scratch(name, bytes) {
+  scratch(/** @type {string} */ name, /** @type {number} */ bytes) {
     const [at, size] = this.scratchBuffers[name] || [0, 0];
     if (size >= bytes) return at;
     const fresh = this.allocate(2 * bytes);
@@ -108,7 +108,7 @@ export class Model {
     return fresh;
   }
 
-  newCache(capacity) {
+  newCache(/** @type {number} */ capacity) {
     const { layers, size: headSize } = this.head;
     const bytes = 4 * layers.length * this.cachedHeads * capacity * headSize,
       free = this.freeBuffers.find((buffer) => buffer.bytes >= bytes);
@@ -143,7 +143,7 @@ export class Model {
   }
 
   /* Writes the tokens' embeddings to `states`, from a bfloat16 table or, if there is none, from the output matrix. */
-  embed(tokens, states) {
+  embed(/** @type {number[]} */ tokens, /** @type {number} */ states) {
     const { width, embedding } = this.head;
     if (embedding === undefined)
       return tokens.forEach((token, r) => this.unpack(token, this.floats(states + 4 * r * width, width)));
@@ -157,7 +157,7 @@ export class Model {
   /* Dequantizes the row of `token` in the output matrix. The matrix has 8-bit codes of shape [outputs / 32, inputs / 4,
    * 32, 4] and float16 scales of shape [outputs / 32, inputs / 32, 32].
    * @param {number} token @param {Float32Array} into */
-  unpack(token, into) {
+  unpack(/** @type {number} */ token, /** @type {Float32Array} */ into) {
     const { weights, scales, zero } = this.head.output,
       { buffer } = this.wasm.memory,
       [blockStart, inBlock] = [Math.floor(token / BLOCK) * BLOCK, token % BLOCK],
@@ -171,7 +171,7 @@ export class Model {
 }
 
 /* Converts the bits of a float16 to a number. @param {number} bits */
-function fromHalf(bits) {
+function fromHalf(/** @type {number} */ bits) {
   const exponent = (bits >> 10) & 31,
     significand = exponent ? 1 + (bits & 1023) / 1024 : (bits & 1023) / 512;
   return (bits >> 15 ? -1 : 1) * significand * 2 ** (exponent - 15);
@@ -179,6 +179,8 @@ function fromHalf(bits) {
 
 /* Holds the keys and values of a sequence. A rollback only sets the length; new tokens overwrite the removed ones. */
 class Cache {
+  /** @param {{ at: number, bytes: number }} cacheMemory @param {number} capacity
+   * @param {{ at: number, bytes: number }[]} freeBuffers */
   constructor(cacheMemory, capacity, freeBuffers) {
     this.at = cacheMemory.at;
     this.capacity = capacity;
@@ -186,7 +188,7 @@ class Cache {
     this.release = () => freeBuffers.push(cacheMemory);
   }
 
-  keep(length) {
+  keep(/** @type {number} */ length) {
     this.length = length;
   }
 }

@@ -11,7 +11,7 @@ export class Random {
     this.next = SIZE;
     state[0] = 19650218;
     for (let i = 1; i < SIZE; i++) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
-    const mixedBefore = (i) => state[i - 1] ^ (state[i - 1] >>> 30);
+    const mixedBefore = (/** @type {number} */ i) => state[i - 1] ^ (state[i - 1] >>> 30);
     let i = 1;
     const advance = () => {
       if (++i < SIZE) return;

@@ -38,7 +38,7 @@ export function probabilities(logits, { temperature, top_k, top_p }) {
     keptTokens = limited ? highestIndices(logits, top_k) : null,
     scale = 1 / Math.max(temperature, COLDEST);
   let sum = 0;
-  const addWeight = (i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
+  const addWeight = (/** @type {number} */ i) => (sum += probs[i] = Math.exp((logits[i] - logits[best]) * scale));
   if (keptTokens) keptTokens.forEach(addWeight);
   else for (let i = 0; i < logits.length; i++) addWeight(i);
   for (let i = 0; i < probs.length; i++) probs[i] /= sum;

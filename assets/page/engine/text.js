@@ -19,6 +19,7 @@ const SPACES = String.raw`[\p{White_Space}\u001c-\u001f]+`,
 
 /* Builds GPT-2's table, which maps every byte to a printable character. */
 function printableCharacters() {
+  /** @param {number} byte */
   const printable = (byte) => (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte < 0xad) || byte > 0xad;
   let otherCount = 0;
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : 256 + otherCount++));
@@ -29,16 +30,18 @@ const CHARACTERS = printableCharacters(),
 export class Tokenizer {
   /** @param {any} file a parsed tokenizer.json */
   constructor({ model, added_tokens, pre_tokenizer }) {
-    this.splitsDigits = (pre_tokenizer.pretokenizers || []).some((step) => step.type === "Digits");
+    this.splitsDigits = (pre_tokenizer.pretokenizers || []).some((/** @type {any} */ step) => step.type === "Digits");
     /** @type {Map<string, number>} */
     this.ids = new Map(Object.entries(model.vocab));
     /** @type {string[]} */
     this.names = [];
     for (const [name, id] of this.ids) this.names[id] = name;
-    this.special = new Map(added_tokens.map(({ id, content }) => [id, content]));
-    const merges = model.merges.map((pair) => (typeof pair === "string" ? pair : pair.join(" ")));
+    this.special = new Map(added_tokens.map((/** @type {any} */ { id, content }) => [id, content]));
+    const merges = model.merges.map((/** @type {string | string[]} */ pair) =>
+      typeof pair === "string" ? pair : pair.join(" "),
+    );
     /** @type {Map<string, number>} */
-    this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
+    this.ranks = new Map(merges.map((/** @type {string} */ pair, /** @type {number} */ rank) => [pair, rank]));
     /** @type {Map<string, number[]>} */
     this.cachedIds = new Map();
   }
@@ -50,7 +53,7 @@ export class Tokenizer {
   }
 
   /* Returns a token as the page shows it: as text, or as bytes like <0xF0> if they are not valid UTF-8. */
-  piece(token) {
+  piece(/** @type {number} */ token) {
     const special = this.special.get(token);
     if (special) return special;
     const bytes = this.bytes(token);
@@ -73,7 +76,7 @@ export class Tokenizer {
   within(prompt, { before, after, trims }) {
     if (trims) prompt = prompt.replace(EDGES, "");
     const [whole, ...around] = [before + prompt + after, before, after].map((text) => this.encode(text)),
-      countSpecial = (tokens) => tokens.filter((token) => this.special.has(token)).length;
+      countSpecial = (/** @type {number[]} */ tokens) => tokens.filter((token) => this.special.has(token)).length;
     if (countSpecial(whole) === countSpecial(around.flat())) return whole;
     return [...around[0], ...this.plain(prompt), ...around[1]];
   }
@@ -88,13 +91,13 @@ export class Tokenizer {
       .flatMap((part) => (ids.has(part) ? [/** @type {number} */ (ids.get(part))] : this.plain(part)));
   }
 
-  plain(text) {
+  plain(/** @type {string} */ text) {
     const parts = this.splitsDigits ? text.split(/(\p{N})/u).filter(Boolean) : [text];
     return parts.flatMap((part) => (part.match(WORDS) || []).flatMap((word) => this.word(word)));
   }
 
   /* Returns the ids of a word's tokens; merges apply in the order in which they were learned. */
-  word(word) {
+  word(/** @type {string} */ word) {
     const cachedIds = this.cachedIds.get(word);
     if (cachedIds) return cachedIds;
     let parts = [...encoder.encode(word)].map((byte) => CHARACTERS[byte]);
@@ -123,7 +126,7 @@ export class TextStream {
     this.stopped = false;
   }
 
-  push(token) {
+  push(/** @type {number} */ token) {
     return this.release(this.decoder.decode(this.bytes(token), { stream: true }));
   }
 
@@ -134,7 +137,7 @@ export class TextStream {
     return this.stopped ? text : text + held;
   }
 
-  release(newText) {
+  release(/** @type {any} */ newText) {
     if (this.stopped) return "";
     const text = this.held + newText,
       positions = this.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);

@@ -48,19 +48,19 @@ export class RejectionSampling {
   }
 
   /* Returns the target's distribution after i drafted tokens. */
-  row(rows, i) {
+  row(/** @type {Float32Array[]} */ rows, /** @type {number} */ i) {
     return rows[i];
   }
 
-  accept(p, q, sampler, i) {
+  accept(/** @type {number} */ p, /** @type {number} */ q, /** @type {any} */ sampler, /** @type {number} */ i) {
     return sampler.accept(p, q, ["accept", i]);
   }
 
-  residual(p, q, token) {
+  residual(/** @type {Float32Array} */ p, /** @type {Float32Array | null} */ q, /** @type {number} */ token) {
     return residual(p, q, token);
   }
 
-  ownToken(distribution, sampler, i) {
+  ownToken(/** @type {Float32Array} */ distribution, /** @type {any} */ sampler, /** @type {number} */ i) {
     return sampler.categorical(distribution, ["own", i]);
   }
 }

@@ -20,12 +20,12 @@ const hasRelaxed = () => WebAssembly.validate(Uint8Array.from(atob(RELAXED), (ch
 /** @type {Record<string, Promise<any> | undefined>} models that are loading or loaded, by family */
 const loading = {};
 let wantedRun = 0; // the number of the last requested run; 0 after Stop
-const post = (message) => self.postMessage(message);
+const post = (/** @type {any} */ message) => self.postMessage(message);
 
 const countThreads = () => (self.crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency || 1) : 1);
 
 /* Starts this script in another worker, as one more thread on the same WebAssembly memory. */
-const startThread = (threadDetails) =>
+const startThread = (/** @type {any} */ threadDetails) =>
   new Promise((ready, failed) => {
     const worker = new Worker(self.location.href, { type: "module" });
     worker.onmessage = ready;
@@ -34,7 +34,7 @@ const startThread = (threadDetails) =>
   });
 
 /* Fetches the files of a family and loads its models. Throws if a size is wrong. */
-async function load(familyFiles, base) {
+async function load(/** @type {any} */ familyFiles, /** @type {any} */ base) {
   const { tokenizer, target, draft } = familyFiles,
     kind = familyFiles.relaxed && hasRelaxed() ? "relaxed" : "layers",
     threadCount = countThreads(),
@@ -42,7 +42,7 @@ async function load(familyFiles, base) {
     files = [binary, tokenizer, target, draft].filter(Boolean),
     totalBytes = files.reduce((sum, { size }) => sum + size, 0);
   let fetched = 0;
-  const fetchFile = async ({ path, size }) => {
+  const fetchFile = async (/** @type {any} */ { path, size }) => {
     const answer = await fetch(new URL(path, base)),
       content = new Uint8Array(size),
       reader = answer.ok && answer.body ? answer.body.getReader() : null;
@@ -70,7 +70,7 @@ async function load(familyFiles, base) {
 }
 
 /* Runs passes over 1 to k + 1 tokens for `WARM_MS`, so that the browser optimizes the code before the run. */
-function warmUp({ target, draft }, k, usesDraftModel) {
+function warmUp(/** @type {any} */ { target, draft }, /** @type {number} */ k, /** @type {boolean} */ usesDraftModel) {
   const cache = target.newCache(64),
     draftCache = usesDraftModel && draft.newCache(64),
     end = performance.now() + WARM_MS;
@@ -84,19 +84,22 @@ function warmUp({ target, draft }, k, usesDraftModel) {
   if (draftCache) draftCache.release();
 }
 
+/** @type {Record<string, (...given: any[]) => any>} */
 const DRAFTERS = {
-  draft_model: ({ draft }, capacity) => new DraftModel(draft, capacity),
+  draft_model: (/** @type {any} */ { draft }, /** @type {number} */ capacity) => new DraftModel(draft, capacity),
+  /** @param {any} _ @param {any} __ @param {any} templateLengths */
   prompt_lookup: (_, __, templateLengths) => new PromptLookup(templateLengths),
   none: () => new NoDrafter(),
 };
 
-const describeModel = ({ head }) => ({
+const describeModel = (/** @type {any} */ { head }) => ({
   parameters: head.parameters,
   layers: head.layers.length,
   hidden_size: head.width,
   weights: head.stored,
 });
 
+/** @param {string} prompt @param {string} family @param {any} models */
 function createHeader(prompt, family, { target, draft }) {
   const runId = [...crypto.getRandomValues(new Uint8Array(6))].map((byte) => byte.toString(16).padStart(2, "0")),
     { hardwareConcurrency: cores } = navigator,
@@ -128,7 +131,7 @@ const receiveMessages = () =>
 
 /** Runs both lanes and posts their lines every `SLICE_MS`. After each post, the worker can receive Stop.
  * @param {number} runNumber @param {any} request */
-async function run(runNumber, { prompt, family, drafter, k, params }, { files, base }) {
+async function run(runNumber, { prompt, family, drafter, k, params }, /** @type {any} */ { files, base }) {
   const models = await (loading[family] ||= load(files, base)).catch((error) => {
     delete loading[family];
     throw { wrong: error instanceof WebAssembly.CompileError ? "simd" : "missing", error };
@@ -141,7 +144,10 @@ async function run(runNumber, { prompt, family, drafter, k, params }, { files, b
   if (wantedRun !== runNumber) return;
   const draftLength = drafter === "none" ? 0 : k,
     shared = { target, prompt: tokens, params, ends },
-    decoding = { bytes: (token) => tokenizer.bytes(token), piece: (token) => tokenizer.piece(token) };
+    decoding = {
+      bytes: (/** @type {number} */ token) => tokenizer.bytes(token),
+      piece: (/** @type {number} */ token) => tokenizer.piece(token),
+    };
   warmUp(models, draftLength, drafter === "draft_model");
   const speculativeDrafter = DRAFTERS[drafter](
       models,

@@ -14,7 +14,7 @@ const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // accepted / drafted, as a 
   MAX_K = 64; // drafted tokens per cycle
 
 /* Returns the α for which `accepted` of k drafts are accepted on average. */
-function alphaOf(accepted, k) {
+function alphaOf(/** @type {number} */ accepted, /** @type {number} */ k) {
   let low = 0,
     high = 1;
   for (let i = 0; i < 60; i++) {
@@ -27,7 +27,7 @@ function alphaOf(accepted, k) {
 
 /* Converts one of `rate` (accepted / drafted), `alpha` and `tau` into all three; returns null for an impossible value.
  * Each cycle drafts k tokens. α is the chance that a judged token is accepted, and taken to be the same for all. */
-export function convert(name, value, k) {
+export function convert(/** @type {string} */ name, /** @type {number} */ value, /** @type {number} */ k) {
   if (!Number.isInteger(k) || k < 1 || k > MAX_K || !Number.isFinite(value)) return null;
   if (name === "alpha" && (value < 0 || value > 1)) return null;
   const accepted = name === "rate" ? value * k : name === "tau" ? value - 1 : expectedAccepted(value, k);
@@ -50,7 +50,8 @@ export const GROUPS = {
   price: ["bill", "energy", "prompt", "memory"],
 };
 
-/* Lists where the page shows more about a question: tabs, a fold in the tab, and sections of the Guide. */
+/** Lists where the page shows more about a question: tabs, a fold in the tab, and sections of the Guide.
+ * @type {Record<string, { tabs?: string[], fold?: string, sections?: string[] }>} */
 export const SEE_ALSO = {
   behind: { tabs: ["step"] },
   siblings: { tabs: ["methods"] },
@@ -74,14 +75,16 @@ export const SEE_ALSO = {
   local: { sections: ["practice"] },
 };
 
-/* Marks the text between backticks as code. */
+/** Marks the text between backticks as code. @param {string} text */
 const markCode = (text) => text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
-const createStep = ([head, rest]) => html("li", {}, html("b", {}, head), " ", markCode(rest));
+const createStep = (/** @type {string[]} */ [head, rest]) => html("li", {}, html("b", {}, head), " ", markCode(rest));
 
+/** @param {GuideTexts} texts @param {Record<string, string>} tabs @param {any[]} sources */
 export function createAnswers({ answers: texts, practice, sections: sectionNames, see: seeText }, tabs, sources) {
-  const createText = (text, values) =>
+  const createText = (/** @type {string | string[][]} */ text, /** @type {Values} */ values) =>
     typeof text === "string" ? html("p", {}, markCode(fillText(text, values))) : html("ol", {}, text.map(createStep));
 
+  /** @param {{ tabs?: string[], fold?: string, sections?: string[] }} page */
   const createLinks = ({ tabs: tabNames = [], fold, sections = [] }) =>
     html(
       "p",
@@ -92,8 +95,8 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
       ),
     );
 
-  function createAnswer(id) {
-    const { ask, say } = texts.list[id],
+  function createAnswer(/** @type {string} */ id) {
+    const { ask, say } = /** @type {Entries} */ (texts.list)[id],
       ownSources = sources.filter((source) => source.id === id),
       values = Object.assign({}, ...ownSources.map((source) => source.values));
     const folded = createFold(
@@ -107,27 +110,32 @@ export function createAnswers({ answers: texts, practice, sections: sectionNames
     return folded;
   }
 
+  /** @param {[string, string[]]} group */
   const createGroup = ([name, ids]) => [html("h3", {}, texts.groups[name]), ids.map(createAnswer)];
   return [createLead(texts.lead), createColumns(Object.entries(GROUPS).map(createGroup))];
 }
 
-function createConverter(texts) {
+function createConverter(/** @type {GuideTexts["answers"]} */ texts) {
   let { name: lastField, value } = EXAMPLE;
-  const DIGITS = { rate: 1, alpha: 3, tau: 2 },
-    scaleOf = (name) => (name === "rate" ? 100 : 1),
+  const DIGITS = /** @type {Record<string, number>} */ ({ rate: 1, alpha: 3, tau: 2 }),
+    scaleOf = (/** @type {string} */ name) => (name === "rate" ? 100 : 1),
     notice = html("p", { class: "sd-sub", role: "status" });
-  const createField = (max, step) => html("input", { type: "number", min: 0, max, step }),
+  const createField = (/** @type {number} */ max, /** @type {number} */ step) =>
+      html("input", { type: "number", min: 0, max, step }),
     inputs = {
       rate: createField(100, 1),
       alpha: createField(1, 0.01),
       tau: createField(MAX_K + 1, 0.1),
     };
   const k = html("input", { type: "number", min: 1, max: MAX_K, step: 1, value: EXAMPLE.k });
-  function draw(typed) {
+  function draw(/** @type {string} */ typed = "") {
     const converted = convert(lastField, value, +k.value);
     notice.textContent = converted ? "" : fillText(texts.wrong, { most: MAX_K });
     for (const [name, input] of Object.entries(inputs))
-      if (name !== typed) input.value = converted ? toFixed(converted[name] * scaleOf(name), DIGITS[name]) : "";
+      if (name !== typed)
+        input.value = converted
+          ? toFixed(/** @type {Record<string, number>} */ (converted)[name] * scaleOf(name), DIGITS[name])
+          : "";
   }
   for (const [name, input] of Object.entries(inputs))
     input.oninput = () => {

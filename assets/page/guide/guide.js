@@ -18,15 +18,16 @@ export const PAGES = [
 ];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
-export function mount(element, props) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const [texts, tabs, sources] = [props.words, props.tabs, props.sources].map((text) => JSON.parse(text)),
     root = element.querySelector(".sd-guide"),
     part = findParts(root);
-  const linkPapers = (text) =>
+  const linkPapers = (/** @type {string} */ text) =>
     text
       .split(PAPER)
       .map((piece, i) => (i % 2 ? createLink("https://arxiv.org/abs/" + piece, "arXiv " + piece) : piece));
 
+  /** @type {Record<string, () => Child>} */
   const SECTIONS = {
     answers: () => createAnswers(texts, tabs, sources.answers),
     start: () => [
@@ -50,7 +51,9 @@ export function mount(element, props) {
       html(
         "dl",
         { class: "sd-gd-glossary" },
-        texts.glossary.map(([term, meaning]) => html("div", {}, html("dt", {}, term), html("dd", {}, meaning))),
+        texts.glossary.map((/** @type {string[]} */ [term, meaning]) =>
+          html("div", {}, html("dt", {}, term), html("dd", {}, meaning)),
+        ),
       ),
     mistakes: () => [createLead(texts.mistakes_words.lead), createColumns(texts.mistakes.map(createMistake))],
     teach: () => createLessons(texts),
@@ -60,7 +63,7 @@ export function mount(element, props) {
       html(
         "ul",
         {},
-        texts.game.roles.map(([who, what]) => html("li", {}, html("b", {}, who), " ", what)),
+        texts.game.roles.map((/** @type {string[]} */ [who, what]) => html("li", {}, html("b", {}, who), " ", what)),
       ),
       html("p", {}, texts.game.first),
       html("p", {}, texts.game.second),
@@ -69,15 +72,16 @@ export function mount(element, props) {
     practice: () => createPractice(texts, sources),
   };
 
-  const createMistake = ([wrong, right, source]) =>
+  const createMistake = (/** @type {string[]} */ [wrong, right, source]) =>
     createFold(
       [createMark("✗", texts.mistakes_words.wrong), wrong],
       html("p", {}, createMark("✓", texts.mistakes_words.right), right),
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );
 
-  const createSectionLink = (name, label = texts.sections[name]) => html("a", { href: GUIDE_URL + name }, label),
-    createSection = (name) =>
+  const createSectionLink = (/** @type {string} */ name, label = texts.sections[name]) =>
+      html("a", { href: GUIDE_URL + name }, label),
+    createSection = (/** @type {string} */ name) =>
       html("section", { "data-section": name }, html("h2", { tabindex: "-1" }, texts.sections[name]), SECTIONS[name]()),
     links = PAGES.map(([name]) => createSectionLink(name, texts.pages[name])),
     pages = PAGES.map((names) =>
@@ -97,28 +101,31 @@ export function mount(element, props) {
     );
 
   let shownPage = 0;
-  function showPage(pageIndex) {
+  function showPage(/** @type {number} */ pageIndex) {
     shownPage = pageIndex;
     pages.forEach((page, i) => (page.hidden = i !== pageIndex));
     links.forEach((link, i) => link.setAttribute("aria-current", i === pageIndex ? "page" : "false"));
   }
 
   /* During a search, shows every sub-page that has hits. */
-  function showHits(hits) {
+  function showHits(/** @type {Hits | null} */ hits) {
     if (!hits) return showPage(shownPage);
-    const counts = { answers: hits.questions.length, glossary: hits.terms.length };
+    const counts = /** @type {Record<string, number>} */ ({
+      answers: hits.questions.length,
+      glossary: hits.terms.length,
+    });
     pages.forEach((page, i) => (page.hidden = !counts[PAGES[i][0]]));
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
   /* Opens the sub-page that holds the section of `hash`, or the first one. */
-  function goTo(hash) {
+  function goTo(/** @type {string} */ hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));
     searchBox.clear();
     showPage(Math.max(0, pageIndex));
     if (pageIndex < 0) return;
-    const title = root.querySelector(`[data-section="${name}"] h2`);
+    const title = /** @type {Part} */ (root.querySelector(`[data-section="${name}"] h2`));
     if (name === PAGES[pageIndex][0]) part.nav.scrollIntoView({ block: "nearest" });
     else title.scrollIntoView();
     if (!part.nav.contains(document.activeElement)) title.focus({ preventScroll: true });
@@ -131,7 +138,7 @@ export function mount(element, props) {
   part.nav.after(searchBox.box);
   showPage(0);
   root.addEventListener("click", (event) => {
-    const link = event.target.closest(`a[href^="${GUIDE_URL}"]`);
+    const link = /** @type {any} */ (event.target).closest(`a[href^="${GUIDE_URL}"]`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     location.hash = link.hash; // Gradio's base URL would make the link leave this page

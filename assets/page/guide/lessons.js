@@ -4,9 +4,9 @@ import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, createList } from "#page/guide/prose.js";
 
-export function createLessons(texts) {
+export function createLessons(/** @type {GuideTexts} */ texts) {
   const labels = texts.teach,
-    createPlan = ({ title, goals, steps }) =>
+    createPlan = (/** @type {GuideTexts["teach"]["plans"][number]} */ { title, goals, steps }) =>
       html(
         "div",
         {},

@@ -5,8 +5,9 @@ export const MARGIN = 16, // px between panel and window
   RING_GAP = 7, // px between the widget and the ring around it
   NARROW_PX = 720; // in a narrower window, the page has one column
 
+/** @param {Box} a @param {Box} b */
 export const areApart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
-const growBox = ({ left, right, top, bottom }, px) => ({
+const growBox = (/** @type {Box} */ { left, right, top, bottom }, /** @type {number} */ px) => ({
   left: left - px,
   right: right + px,
   top: top - px,
@@ -15,24 +16,28 @@ const growBox = ({ left, right, top, bottom }, px) => ({
 
 /* Lists the corners of the window in order of preference. */
 export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
+/** @param {string} corner @param {{ width: number, height: number }} panel
+ * @param {{ width: number, height: number }} viewport */
 export function cornerBox(corner, panel, viewport) {
   const left = corner.startsWith("left") ? MARGIN : viewport.width - MARGIN - panel.width;
   const top = corner.endsWith("top") ? MARGIN : viewport.height - MARGIN - panel.height;
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/* Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If none fits, or
- * the window is narrow, chooses "sheet", which lies along the bottom of the window. */
+/** Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If none fits, or
+ * the window is narrow, chooses "sheet", which lies along the bottom of the window. @param {Box} widget
+ * @param {{ width: number, height: number }} panel @param {{ width: number, height: number }} viewport
+ * @param {string} lastPlace @param {Box} [keepFree] */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
-  const isFree = (corner) =>
+  const isFree = (/** @type {string} */ corner) =>
     [widget, keepFree].every((box) => areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP)));
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
 /* Returns how far to scroll so that `widget` is centred between `top` and `bottom` or, if too tall, begins at `top`.
  * Returns 0 if it already lies between them. */
-export function scrollDistance(widget, top, bottom) {
+export function scrollDistance(/** @type {Box} */ widget, /** @type {number} */ top, /** @type {number} */ bottom) {
   if (widget.top >= top && widget.bottom <= bottom) return 0;
   return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);
 }

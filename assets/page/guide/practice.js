@@ -4,21 +4,23 @@ import { html, createTable, createRow } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, createFold, createSourceNote } from "#page/guide/prose.js";
 
+/** @param {GuideTexts} texts @param {Record<string, any>} sources */
 export function createPractice({ practice: texts }, { systems, defaults, beside }) {
-  const createNote = (system) => createSourceNote(texts.checked, system),
-    foldNote = (note, system) => createFold(texts.heads.note, note ? html("p", {}, note) : null, createNote(system));
-  const commandRows = systems.map((system) =>
+  const createNote = (/** @type {any} */ system) => createSourceNote(texts.checked, system),
+    foldNote = (/** @type {string} */ note, /** @type {any} */ system) =>
+      createFold(texts.heads.note, note ? html("p", {}, note) : null, createNote(system));
+  const commandRows = systems.map((/** @type {any} */ system) =>
     createRow(system.name, [
       [html("code", {}, system.command), foldNote(fillText(texts.notes[system.id], system.values), system)],
     ]),
   );
-  const createOption = (system) =>
+  const createOption = (/** @type {any} */ system) =>
     system.option
       ? html("code", {}, system.option)
       : system.keep === "ratio"
         ? texts.option.already
         : texts.option.nothing;
-  const defaultRows = defaults.map((system) =>
+  const defaultRows = defaults.map((/** @type {any} */ system) =>
     createRow(system.name, [
       texts.draft[system.draft],
       texts.keep[system.keep],

@@ -5,8 +5,8 @@ import { fillText } from "#page/race/text.js";
 
 export const GUIDE_URL = "?tab=guide#"; // the name of a section follows
 
-export const createLead = (text) => html("p", { class: "sd-sub sd-gd-lead" }, text);
-export const createList = (items) =>
+export const createLead = (/** @type {string} */ text) => html("p", { class: "sd-sub sd-gd-lead" }, text);
+export const createList = (/** @type {Child[]} */ items) =>
   html(
     "ul",
     {},
@@ -14,7 +14,7 @@ export const createList = (items) =>
   );
 
 /* Puts the items into two separate columns, so that an open fold lengthens only its own column. */
-export function createColumns(items) {
+export function createColumns(/** @type {Child[]} */ items) {
   const middle = Math.ceil(items.length / 2);
   return html(
     "div",
@@ -23,15 +23,16 @@ export function createColumns(items) {
   );
 }
 
-export const createFold = (head, ...content) =>
+export const createFold = (/** @type {Child} */ head, /** @type {Child[]} */ ...content) =>
   html("details", { class: "sd-fold" }, html("summary", {}, head), content);
 /* Screen readers read the label instead of the mark. */
-export const createMark = (mark, label) => [
+export const createMark = (/** @type {string} */ mark, /** @type {string} */ label) => [
   html("i", { "aria-hidden": "true" }, mark),
   html("span", { class: "sd-hidden" }, label + ": "),
 ];
 
-/* Creates a note that says when and in which sources something was checked. */
+/** Creates a note that says when and in which sources something was checked. @param {string} template
+ * @param {{ checked: string, links: string[] }} options */
 export const createSourceNote = (template, { checked: date, links }) =>
   html(
     "p",
@@ -41,14 +42,14 @@ export const createSourceNote = (template, { checked: date, links }) =>
   );
 
 /* Returns a function that opens a tab and, with `fold`, also a fold of the tab. */
-export const tabOpener = (name, fold) => () => {
+export const tabOpener = (/** @type {string} */ name, /** @type {string | undefined} */ fold) => () => {
   document.getElementById(name + "-button")?.click();
   scrollTo({ top: 0 });
   if (fold) unfold(`#${name} [data-fold="${fold}"]`);
 };
 
 /* Opens a fold. Waits up to 600 frames for it, because a tab draws its content only when it is first opened. */
-function unfold(selector, frames = 600) {
+function unfold(/** @type {string} */ selector, frames = 600) {
   const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
   if (!section?.getClientRects().length) {
     if (frames) requestAnimationFrame(() => unfold(selector, frames - 1));

@@ -5,10 +5,10 @@ import { fillText } from "#page/race/text.js";
 import { createLead, tabOpener } from "#page/guide/prose.js";
 
 /* `tabs` maps the name of each tab to its label. */
-export function createQuiz({ quiz: texts, see }, tabs) {
-  function createQuestion({ ask, choices, answer, why, tab, part }, number) {
+export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @type {Record<string, string>} */ tabs) {
+  function createQuestion(/** @type {any} */ { ask, choices, answer, why, tab, part }, /** @type {number} */ number) {
     const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
-      options = choices.map((choice, i) =>
+      options = choices.map((/** @type {string} */ choice, /** @type {number} */ i) =>
         html(
           "label",
           {},
@@ -17,9 +17,11 @@ export function createQuiz({ quiz: texts, see }, tabs) {
         ),
       );
     function reveal() {
-      const chosen = options.findIndex((option) => option.firstChild.checked);
+      const chosen = options.findIndex((/** @type {any} */ option) => option.firstChild.checked);
       if (chosen < 0) return answerText.replaceChildren(texts.choose);
-      options.forEach((option, i) => option.classList.toggle("sd-gd-answer", i === answer));
+      options.forEach((/** @type {Part} */ option, /** @type {number} */ i) =>
+        option.classList.toggle("sd-gd-answer", i === answer),
+      );
       answerText.replaceChildren(
         html("b", {}, chosen === answer ? "✓ " + texts.right : "✗ " + texts.wrong),
         " ",

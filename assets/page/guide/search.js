@@ -3,21 +3,23 @@
 import { html } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 
-/* Returns the ids of the questions and the indices of the terms that contain the query; null for an empty query. */
+/** Returns the ids of the questions and the indices of the terms that contain the query; null for an empty query.
+ * @param {Pick<GuideTexts, "answers" | "glossary">} texts @param {string} query */
 export function findHits({ answers, glossary }, query) {
   const needle = query.trim().toLowerCase(),
-    contains = (...texts) => texts.join(" ").toLowerCase().includes(needle);
+    contains = (/** @type {(string | string[])[]} */ ...texts) => texts.join(" ").toLowerCase().includes(needle);
   if (!needle) return null;
   return {
     questions: Object.keys(answers.list).filter((id) => {
-      const { ask, say } = answers.list[id];
+      const { ask, say } = /** @type {Entries} */ (answers.list)[id];
       return contains(ask, ...say.flat(2));
     }),
     terms: glossary.flatMap((entry, i) => (contains(...entry) ? [i] : [])),
   };
 }
 
-/* Creates the search box and a function that empties it. `showHits` receives the hits. */
+/** Creates the search box and a function that empties it. `showHits` receives the hits. @param {GuideTexts} texts
+ * @param {HTMLElement} root @param {(hits: Hits | null) => void} showHits */
 export function createSearchBox(texts, root, showHits) {
   const input = html("input", {
       type: "search",
@@ -25,12 +27,12 @@ export function createSearchBox(texts, root, showHits) {
       "aria-label": texts.search.label,
     }),
     status = html("span", { class: "sd-sub", role: "status" });
-  const visible = (node) => node.getClientRects().length > 0;
+  const visible = (/** @type {Element} */ node) => node.getClientRects().length > 0;
 
   function update() {
     const hits = findHits(texts, input.value);
     for (const node of root.querySelectorAll("[data-answer]"))
-      node.hidden = hits !== null && !hits.questions.includes(node.dataset.answer);
+      node.hidden = hits !== null && !hits.questions.includes(String(node.dataset.answer));
     root.querySelectorAll(".sd-gd-glossary > div").forEach((node, i) => {
       node.hidden = hits !== null && !hits.terms.includes(i);
     });

@@ -7,6 +7,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 import { MARGIN, RING_GAP, NARROW_PX, CORNERS, choosePlace, scrollDistance } from "#page/guide/place.js";
 import { PLAYER, READY, STEPS } from "#page/guide/stops.js";
 
+/** @param {HTMLElement} element @param {Props} props @param {Server} server @param {Player} player */
 function mountTour(element, props, server, player) {
   const texts = JSON.parse(props.words);
   const root = element.querySelector(".sd-touring"),
@@ -20,6 +21,7 @@ function mountTour(element, props, server, player) {
     isDone: false,
     place: "",
     standsAt: "",
+    sheet: 0, // px of the window that the panel covers
     visitorLog: /** @type {any} */ (null),
     opener: /** @type {any} */ (null),
     frameId: 0,
@@ -27,14 +29,14 @@ function mountTour(element, props, server, player) {
 
   /* -- what the steps can do with the page -- */
 
-  const findShown = (selector) =>
+  const findShown = (/** @type {string} */ selector) =>
     [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
-  const press = (selector) => {
-    const node = document.querySelector(selector);
+  const press = (/** @type {string} */ selector) => {
+    const node = /** @type {Part | null} */ (document.querySelector(selector));
     if (node && !node.disabled) node.click();
   };
-  const slideTo = (selector, value) => {
-    const node = document.querySelector(selector);
+  const slideTo = (/** @type {string} */ selector, /** @type {number} */ value) => {
+    const node = /** @type {Part} */ (document.querySelector(selector));
     node.value = value;
     node.dispatchEvent(new Event("input"));
   };
@@ -43,15 +45,15 @@ function mountTour(element, props, server, player) {
     press,
     slide: slideTo,
     rejectionCycle,
-    has: (selector) => Boolean(findShown(selector)),
-    value: (selector) => Number(document.querySelector(selector).value),
-    seek: (t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
+    has: (/** @type {string} */ selector) => Boolean(findShown(selector)),
+    value: (/** @type {string} */ selector) => Number(/** @type {Part} */ (document.querySelector(selector)).value),
+    seek: (/** @type {number} */ t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
     rejectedIndex: () =>
       Math.max(
         0,
-        rejectionCycle().drafts.findIndex((draft) => draft.state === "rej"),
+        rejectionCycle().drafts.findIndex((draft) => draft.state === "rejected"),
       ),
-    stepThrough(node) {
+    stepThrough(/** @type {number} */ node) {
       player.wantedStep = { cycle: rejectionCycle().number, node };
       player.dispatchEvent(new Event("sd-step-through"));
     },
@@ -60,7 +62,7 @@ function mountTour(element, props, server, player) {
   /* -- starting and ending -- */
 
   /* Starts the tour. Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
-  async function startTour(opener) {
+  async function startTour(/** @type {HTMLElement | null} */ opener) {
     view.opener = opener;
     sampledRun ||= await server.sampled_run().catch(() => "");
     if (view.step >= 0) return; // the button was pressed twice
@@ -74,7 +76,7 @@ function mountTour(element, props, server, player) {
     view.frameId = requestAnimationFrame(followWidget);
   }
 
-  function goTo(at) {
+  function goTo(/** @type {number} */ at) {
     tidyUp();
     if (at >= STEPS.length) return leaveTour();
     Object.assign(view, { step: at, hasActed: false, hasScrolled: false, isDone: false });
@@ -137,7 +139,7 @@ function mountTour(element, props, server, player) {
     const step = STEPS[view.step];
     if (!step) return;
     view.frameId = requestAnimationFrame(followWidget);
-    if (!view.hasActed && findShown(READY[step.tab])) {
+    if (!view.hasActed && findShown(/** @type {Record<string, string>} */ (READY)[step.tab])) {
       view.hasActed = true;
       if (step.act && speculativeOf(player.run()).cycles.length) step.act(page);
     }
@@ -152,12 +154,13 @@ function mountTour(element, props, server, player) {
     }
   }
 
-  function pointAt(widget) {
+  function pointAt(/** @type {Element | null | undefined} */ widget) {
     const viewport = { width: document.documentElement.clientWidth, height: innerHeight },
       panel = part.panel.getBoundingClientRect();
     part.ring.hidden = !widget;
     const box = widget ? widget.getBoundingClientRect() : { left: 0, right: 0, top: 0, bottom: 0 };
-    const keepFree = STEPS[view.step].keepFree && findShown(STEPS[view.step].keepFree),
+    const { keepFree: selector } = STEPS[view.step],
+      keepFree = selector && findShown(selector),
       place = choosePlace(box, panel, viewport, view.place, keepFree ? keepFree.getBoundingClientRect() : box),
       sheet = place === "sheet" ? panel.height : 0;
     if (place !== view.place || view.sheet !== sheet) {
@@ -174,6 +177,7 @@ function mountTour(element, props, server, player) {
       const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
+    /** @param {number} measured */
     const toPx = (measured) => measured / (part.ring.currentCSSZoom || 1) + "px"; // large screens zoom the page
     Object.assign(part.ring.style, {
       left: toPx(box.left - RING_GAP),
@@ -185,7 +189,7 @@ function mountTour(element, props, server, player) {
 
   /* -- event handlers -- */
 
-  function handleKey(event) {
+  function handleKey(/** @type {any} */ event) {
     if (event.altKey || event.ctrlKey || event.metaKey || (view.step < 0 && event.key !== "Escape")) return;
     if (event.key === "Escape") leaveTour();
     else if (event.key === "ArrowRight") goTo(view.step + 1);
@@ -202,11 +206,13 @@ function mountTour(element, props, server, player) {
   part.show.onclick = () => STEPS[view.step].show?.(page);
   part.panel.addEventListener("keydown", handleKey);
   document.addEventListener("click", (event) => {
-    const button = /** @type {HTMLElement} */ (event.target).closest("[data-tour]");
+    const button = /** @type {any} */ (event.target).closest("[data-tour]");
     if (button && view.step < 0) startTour(button);
   });
   if (new URLSearchParams(location.search).has("tour")) startTour(null);
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountTour(element, props, server, player));

@@ -8,8 +8,8 @@ import { EXACT, isExact } from "#page/lossless/reading.js";
 import { formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createClosedForm(texts, setCheck) {
-  function paintClosed(certificate) {
+export function createClosedForm(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
+  function paintClosed(/** @type {Certificate} */ certificate) {
     const labels = texts.closed,
       { error, overlap, needed } = certificate.closed,
       passed = isExact(certificate),
@@ -20,7 +20,7 @@ export function createClosedForm(texts, setCheck) {
       labels.title,
       error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
       labels.lead,
-      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rej", labels.written]),
+      createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rejected", labels.written]),
       box,
       createNote(
         joinSentences(
@@ -32,14 +32,14 @@ export function createClosedForm(texts, setCheck) {
     box.append(drawBars(certificate.closed, box.clientWidth));
   }
 
-  function drawBars({ rows, rest }, width) {
+  function drawBars(/** @type {Certificate["closed"]} */ { rows, rest }, /** @type {number} */ width) {
     const allRows = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
       columnWidth = width / allRows.length,
       baseline = 150,
       hatch = createHatch(),
       chart = svgRoot(width, 176, texts.closed.aria, hatch.defs);
     const highest = Math.max(...allRows.flatMap(([, p, writtenP]) => [p, writtenP || 0])),
-      heightOf = (v) => (v / highest) * 118,
+      heightOf = (/** @type {number} */ v) => (v / highest) * 118,
       barWidth = Math.min(34, columnWidth * 0.34);
     allRows.forEach(([piece, p, writtenP], i) => {
       const middle = (i + 0.5) * columnWidth,
@@ -57,7 +57,7 @@ export function createClosedForm(texts, setCheck) {
             baseline - heightOf(writtenP),
             barWidth,
             heightOf(writtenP),
-            isSame ? { class: "sd-f-acc sd-o-acc" } : { fill: hatch.fill, class: "sd-s-rej" },
+            isSame ? { class: "sd-f-accepted sd-o-accepted" } : { fill: hatch.fill, class: "sd-s-rejected" },
           ),
         );
       if (Math.abs(difference) >= 0.0005)

@@ -1,8 +1,8 @@
 /* Formats the numbers of a certificate. */
 
-export const formatCount = (n) => Math.round(n).toLocaleString("en");
+export const formatCount = (/** @type {number} */ n) => Math.round(n).toLocaleString("en");
 const pageLanguage = () => (typeof document === "undefined" ? "" : document.documentElement.lang) || "en";
-export function formatRoughly(n) {
+export function formatRoughly(/** @type {number} */ n) {
   if (n < 1e6) return formatCount(Number(n.toPrecision(2)));
   const digits = { minimumSignificantDigits: 2, maximumSignificantDigits: 2 };
   return new Intl.NumberFormat(pageLanguage(), {
@@ -11,7 +11,7 @@ export function formatRoughly(n) {
     ...digits,
   }).format(n);
 }
-export function formatFigure(x) {
+export function formatFigure(/** @type {number} */ x) {
   if (x === 0) return "0";
   return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
 }

@@ -7,14 +7,15 @@ import { NEAR_TIE } from "#page/lossless/reading.js";
 import { formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
+/** @param {LosslessTexts} texts @param {PlayerTexts} playerTexts @param {SetCheck} setCheck */
 export function createGreedyText(texts, playerTexts, setCheck) {
-  function paintGreedy(certificate) {
+  function paintGreedy(/** @type {Certificate} */ certificate) {
     const labels = texts.greedy,
       { equal: equalCount, of: length, start: firstShown, gap: logitGap } = certificate.greedy,
       passed = equalCount === length,
       differsAt = passed ? -1 : equalCount - firstShown,
       notes = [];
-    const createTokens = (pieces, isSpeculative) =>
+    const createTokens = (/** @type {string[]} */ pieces, /** @type {boolean} */ isSpeculative) =>
       html(
         "div",
         { class: "sd-chips" },
@@ -23,7 +24,7 @@ export function createGreedyText(texts, playerTexts, setCheck) {
           createChip(
             playerTexts,
             piece,
-            isSpeculative && i === differsAt ? "rej" : "pla", // the first different token looks like a rejected draft
+            isSpeculative && i === differsAt ? "rejected" : "plain",
             "span",
             !isSpeculative
               ? labels.plain

@@ -13,13 +13,15 @@ import { createGreedyText } from "#page/lossless/greedy.js";
 import { createMistakes } from "#page/lossless/mistakes.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server @param {Player} player */
 function mountLossless(element, props, watch, trigger, server, player) {
   const texts = JSON.parse(props.words),
     playerTexts = player.words,
     root = element.querySelector(".sd-proof"),
     part = findParts(root);
   const DRAW_COUNTS = JSON.parse(props.draws),
-    recordedPairs = {};
+    recordedPairs = /** @type {Record<string, Record<string, Certificate>>} */ ({});
   const view = {
     pair: "toy",
     mistake: "",
@@ -30,6 +32,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     running: false,
   };
 
+  /** @param {string} pair @param {string} mistake */
   const recordedOf = (pair, mistake) => (recordedPairs[pair] || {})[mistake] || null;
   const stamps = createStamps(texts, part),
     describeVerdict = createVerdictTexts(texts, texts.mistakes),
@@ -52,7 +55,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   const isLive = () => Boolean(view.live && isRequested());
 
   /* Fetches the certificates of a pair only when the pair is first chosen, so that the page itself stays small. */
-  async function fetchRecorded(pair) {
+  async function fetchRecorded(/** @type {string} */ pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
   }
@@ -108,12 +111,12 @@ function mountLossless(element, props, watch, trigger, server, player) {
       );
   }
 
-  function showStatus(text, wrong = false) {
+  function showStatus(/** @type {string} */ text, wrong = false) {
     if (part.status.textContent !== text) part.status.textContent = text;
     part.status.classList.toggle("sd-wrong", wrong);
   }
 
-  function setChoice(change) {
+  function setChoice(/** @type {any} */ change) {
     Object.assign(view, change);
     if (!recordedPairs[view.pair]) fetchRecorded(view.pair);
     if (view.running && !isRequested()) stop();
@@ -194,5 +197,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   setChoice({});
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountLossless(element, props, watch, trigger, server, player));

@@ -4,11 +4,14 @@ import { html } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { FIRST_MISTAKES } from "#page/lossless/reading.js";
 
-/* `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on. */
+/** `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on.
+ * @param {LosslessTexts} texts @param {HTMLElement} root @param {Parts} part
+ * @param {LosslessTexts["mistakes"]} mistakes @param {() => string} getPlanted
+ * @param {(name: string) => unknown} choose */
 export function createMistakes(texts, root, part, mistakes, getPlanted, choose) {
   const keys = Object.keys(texts.mistakes);
 
-  function createSwitch(name) {
+  function createSwitch(/** @type {string} */ name) {
     const { title, what, met } = mistakes[name],
       node = html(
         "button",

@@ -6,13 +6,14 @@ export const EXACT = 1e-9, // probabilities that differ by at most this much cou
 export const FIRST_MISTAKES = 8; // so many mistakes are always shown; the others are in a fold
 
 /* Returns the sample of `draws` draws, or else the latest. A sample is [draws, figures by text length]. */
-export const sampleAt = (certificate, draws) =>
+export const sampleAt = (/** @type {Certificate} */ certificate, /** @type {number} */ draws) =>
   certificate.sampled.find(([count]) => count === draws) || certificate.sampled[certificate.sampled.length - 1] || null;
-export const isImplausible = ([, , , , pBound]) => pBound !== null && pBound < FALSE_ALARM;
+export const isImplausible = (/** @type {any[]} */ [, , , , pBound]) => pBound !== null && pBound < FALSE_ALARM;
+/** @param {Certificate} certificate */
 export const isExact = (certificate) => certificate.closed.error !== null && certificate.closed.error <= EXACT;
 
 /* Returns which checks pass. `sampled` is null if no sample was drawn. */
-export function checksOf(certificate, draws) {
+export function checksOf(/** @type {Certificate} */ certificate, /** @type {number} */ draws) {
   const sample = sampleAt(certificate, draws);
   return {
     closed: isExact(certificate),
@@ -22,18 +23,18 @@ export function checksOf(certificate, draws) {
 }
 
 /* Returns the verdict. "missed" means that a mistake is planted, but no check fails. */
-export function verdictOf(certificate, draws) {
+export function verdictOf(/** @type {Certificate} */ certificate, /** @type {number} */ draws) {
   const checks = checksOf(certificate, draws),
     failed = Object.values(checks).filter((passed) => passed === false).length;
   return {
     checks,
     failed,
-    kind: failed ? "bad" : certificate.mistake ? "missed" : "good",
+    kind: /** @type {Kind} */ (failed ? "bad" : certificate.mistake ? "missed" : "good"),
   };
 }
 
 /* Returns how many draws would show the mistake: an estimate, or else the size of the first sample that showed it. */
-export function drawsNeeded(certificate) {
+export function drawsNeeded(/** @type {Certificate} */ certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (
     certificate.closed.needed ||

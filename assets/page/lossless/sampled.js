@@ -8,8 +8,8 @@ import { FALSE_ALARM, sampleAt, isImplausible, checksOf } from "#page/lossless/r
 import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
 import { createNote } from "#page/lossless/stamps.js";
 
-export function createSampled(texts, setCheck) {
-  function paintSampled(certificate, requestedDraws) {
+export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
+  function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
       // the exact distances of a mistake whose distribution is defined; otherwise null
@@ -47,11 +47,11 @@ export function createSampled(texts, setCheck) {
     if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }
 
-  function drawDistances(rows, enumerated, width) {
+  function drawDistances(/** @type {any[]} */ rows, /** @type {any} */ enumerated, /** @type {number} */ width) {
     const left = 96,
       plotWidth = width - left - 56,
       highest = Math.max(0.02, ...rows.flatMap((row) => row.slice(0, 2)), ...(enumerated ? enumerated.tv : [])) * 1.08,
-      x = (v) => left + (v / highest) * plotWidth,
+      x = (/** @type {number} */ v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach((distance, i) => {
       const [tv, plainLimit] = distance, // nearly all samples of plain decoding stay below `plainLimit`
@@ -61,13 +61,13 @@ export function createSampled(texts, setCheck) {
       chart.append(
         svgText(0, y + 4, texts.sampled.rows[i], "sd-k"),
         svgLine(left, y, width, y, "sd-grid"),
-        svgRect(left, y - 9, x(plainLimit) - left, 18, { class: "sd-f-pla" }),
+        svgRect(left, y - 9, x(plainLimit) - left, 18, { class: "sd-f-plain" }),
       );
       if (enumerated) chart.append(svgLine(x(enumerated.tv[i]), y - 12, x(enumerated.tv[i]), y + 12, "sd-mean"));
       chart.append(
         isRed
           ? svg("path", { d: `M${pointX - 6} ${y - 6}l12 12m0 -12l-12 12`, class: "sd-cross" })
-          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-acc sd-plausible" }),
+          : svg("circle", { cx: pointX, cy: y, r: 6, class: "sd-f-accepted sd-plausible" }),
         svgText(Math.max(pointX, enumerated ? x(enumerated.tv[i]) : 0) + 13, y + 4, tv.toFixed(3), "sd-b"),
       );
     });

@@ -2,15 +2,15 @@
 
 import { html } from "#page/race/html.js";
 
-export const createNote = (...inner) => html("p", { class: "sd-sub sd-after" }, inner);
+export const createNote = (/** @type {Child[]} */ ...inner) => html("p", { class: "sd-sub sd-after" }, inner);
 
-export function createStamps(texts, part) {
+export function createStamps(/** @type {LosslessTexts} */ texts, /** @type {Parts} */ part) {
   const LABELS = {
     good: texts.verdict.passed,
     bad: texts.verdict.failed,
     missed: texts.verdict.unsure,
   };
-  const createStamp = (kind, small) =>
+  const createStamp = (/** @type {Kind} */ kind, /** @type {boolean} */ small) =>
     html(
       "div",
       {
@@ -22,7 +22,7 @@ export function createStamps(texts, part) {
     );
 
   /* Writes the verdict only when it changes, because screen readers announce each change of a status line. */
-  function setVerdict(kind, title, sentence) {
+  function setVerdict(/** @type {Kind} */ kind, /** @type {string} */ title, /** @type {string} */ sentence) {
     const key = kind + title + sentence;
     if (part.verdict.dataset.key === key && part.verdict.firstChild) return;
     part.verdict.dataset.key = key;
@@ -32,6 +32,7 @@ export function createStamps(texts, part) {
     );
   }
 
+  /** @param {string} title @param {string} result @param {string} lead @param {...Child} more */
   const createBody = (title, result, lead, ...more) =>
     html(
       "div",
@@ -41,7 +42,7 @@ export function createStamps(texts, part) {
       ...more,
     );
 
-  function setCheck(name, passed, ...more) {
+  function setCheck(/** @type {string} */ name, /** @type {boolean | null} */ passed, /** @type {any[]} */ ...more) {
     const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
     part[name].replaceChildren(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
   }

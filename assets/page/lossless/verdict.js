@@ -4,8 +4,11 @@ import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
 import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
-/* `mistakes` holds the texts about each mistake, by its name. */
+/** `mistakes` holds the texts about each mistake, by its name. @param {LosslessTexts} texts
+ * @param {LosslessTexts["mistakes"]} mistakes */
 export function createVerdictTexts(texts, mistakes) {
+  /** @param {Certificate} certificate @param {Kind} kind @param {number} failedCount @param {any} checks
+   * @param {number} draws */
   function createSentence(certificate, kind, failedCount, checks, draws) {
     const labels = texts.verdict,
       needed = drawsNeeded(certificate),
@@ -33,7 +36,7 @@ export function createVerdictTexts(texts, mistakes) {
   }
 
   /* Returns the kind of the verdict and the sentence that explains it. */
-  return (certificate, draws) => {
+  return (/** @type {Certificate} */ certificate, /** @type {number} */ draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
     return { kind, sentence: createSentence(certificate, kind, failed, checks, draws) };
   };

@@ -5,30 +5,39 @@ import { gapsOf } from "#page/race/measure.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import { html, createHeadRow, createRow, setProperty } from "#page/race/html.js";
 
+/** @param {PlayerTexts} texts @param {Parts} part @param {View} view
+ * @param {(name: string, label: string) => Part} createTerm */
 export function createAccount(texts, part, view, createTerm) {
-  function paintAccount(figures) {
+  function paintAccount(/** @type {Figures} */ figures) {
     const labels = texts.figures,
       [speculative, plain, peer] = lanesOf(view.run),
       peerFigures = figures.peer,
-      formatMs = (ms) => (ms ? formatDuration(ms) : "–"),
-      formatCost = (passes) => (passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit));
-    const tpot = ({ tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
-      formatDraftingShare = ({ draftMs, endMs }) => (endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–");
-    const acceptance = ({ accepted, drafted }) =>
+      formatMs = (/** @type {number} */ ms) => (ms ? formatDuration(ms) : "–"),
+      formatCost = (/** @type {number | null} */ passes) =>
+        passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit);
+    const tpot = (/** @type {LaneFigures} */ { tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
+      formatDraftingShare = (/** @type {LaneFigures} */ { draftMs, endMs }) =>
+        endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–";
+    const acceptance = (/** @type {LaneFigures} */ { accepted, drafted }) =>
       drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
+    /** @param {() => string} figure */
     const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // some peers report only their tokens
     const onServer = isServed(view.run),
-      gap = (lane, kind) => {
-        const gaps = gapsOf(lane, view.timeMs);
+      gap = (/** @type {Lane} */ lane, /** @type {string} */ kind) => {
+        const gaps = /** @type {Record<string, number> | null} */ (gapsOf(lane, view.timeMs));
         return gaps ? formatMs(gaps[kind]) : "–";
       },
-      draftAcceptance = onServer ? (figures.dar == null ? "–" : toFixed(figures.dar)) : acceptance(figures.speculative);
+      draftAcceptance = onServer
+        ? figures.draftAcceptance == null
+          ? "–"
+          : toFixed(figures.draftAcceptance)
+        : acceptance(figures.speculative);
     const rows = [
       [
         "ttft",
-        formatMs(speculative.prefillEnd * 1000),
-        peer && formatMs(peer.prefillEnd * 1000),
-        plain && formatMs(plain.prefillEnd * 1000),
+        formatMs(Number(speculative.prefillEnd) * 1000),
+        peer && formatMs(Number(peer.prefillEnd) * 1000),
+        plain && formatMs(Number(plain.prefillEnd) * 1000),
       ],
       ["tpot", tpot(figures.speculative), peerFigures && tpot(peerFigures), plain && tpot(figures.plain)],
       ...(onServer
@@ -46,7 +55,7 @@ export function createAccount(texts, part, view, createTerm) {
         peerFigures && toFixed(peerFigures.passes ? peerFigures.tokens / peerFigures.passes : 0),
         plain && "1",
       ],
-      ["dar", draftAcceptance, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
+      ["draftAcceptance", draftAcceptance, peerFigures && peerCell(() => acceptance(peerFigures)), plain && ""],
     ]
       .concat(
         onServer

@@ -28,10 +28,11 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
 }
 
 /* Returns the end of the time axis in ms. Until the run is over, estimates when plain lane and peer will end. */
-export function timeAxisEnd(run, end) {
+export function timeAxisEnd(/** @type {Run} */ run, /** @type {number} */ end) {
   const [speculative, ...others] = lanesOf(run),
     endMs = Math.max(end, speculative.endMs, ...others.map((lane) => lane.endMs), EPS);
   if (isOver(run)) return endMs;
+  /** @param {Lane} lane */
   const maxTokens = (lane) => (lane.started && lane.started.params && lane.started.params.max_tokens) || 0;
   return Math.max(
     endMs,

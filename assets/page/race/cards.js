@@ -4,16 +4,18 @@ import { html } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";
 import { createTokenCards } from "#page/race/tokencards.js";
 
+/** @param {PlayerTexts} texts @param {HTMLElement} root @param {Parts} part @param {View} view
+ * @param {Act} markTouched */
 export function createCards(texts, root, part, view, markTouched) {
   const { createDraftCard, createTargetCard } = createTokenCards(texts, view);
   /** @type {{ anchor: any, pinned: boolean } | null} */
   let card = null;
 
-  function showCard(anchor, content, pinned) {
+  function showCard(/** @type {Part} */ anchor, /** @type {Child[]} */ content, /** @type {boolean} */ pinned) {
     hideCard();
     card = { anchor, pinned };
     anchor.setAttribute("aria-describedby", part.card.id);
-    part.card.replaceChildren(...content);
+    part.card.replaceChildren(.../** @type {Node[]} */ (content));
     part.card.hidden = false;
     anchor.classList.add("sd-on");
     const rootBox = root.getBoundingClientRect(),
@@ -40,15 +42,20 @@ export function createCards(texts, root, part, view, markTouched) {
     part.card.hidden = true;
   }
 
-  /* Shows the card of a token. A token that the replay has not reached (state "fut") has no card. */
-  const showToken = (item, pinned) =>
-    item.shownState !== "fut" &&
-    showCard(item.node, item.draft ? createDraftCard(item) : createTargetCard(item), pinned);
-  const showTerm = (node, pinned) =>
+  /* Shows the card of a token. A token that the replay has not reached (state "future") has no card. */
+  const showToken = (/** @type {TokenItem} */ item, /** @type {boolean} */ pinned) =>
+    item.shownState !== "future" &&
+    showCard(
+      item.node,
+      item.draft ? createDraftCard(/** @type {Required<TokenItem>} */ (item)) : createTargetCard(item),
+      pinned,
+    );
+  const showTerm = (/** @type {Part} */ node, /** @type {boolean} */ pinned) =>
     showCard(node, [html("b", {}, node.textContent), html("p", { class: "sd-sub" }, node.definition)], pinned);
 
   const isPinned = () => card && card.pinned;
-  const termOrToken = (event) => event.target.closest(".sd-tok[role=button], .sd-term");
+  const termOrToken = (/** @type {any} */ event) => event.target.closest(".sd-tok[role=button], .sd-term");
+  /** @param {Part} node @param {boolean} pinned */
   const open = (node, pinned) => (node.item ? showToken(node.item, pinned) : showTerm(node, pinned));
   root.addEventListener("pointerover", (event) => {
     const node = termOrToken(event);
@@ -78,9 +85,10 @@ export function createCards(texts, root, part, view, markTouched) {
   });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hideCard()); // works wherever the focus is
   root.addEventListener("keydown", (event) => {
-    if (!event.target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key)) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (!target.matches(".sd-tok[role=button]") || ![" ", "Enter"].includes(event.key)) return;
     event.preventDefault();
-    event.target.click();
+    target.click();
   });
 
   return { showToken, hide: hideCard };

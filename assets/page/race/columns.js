@@ -6,14 +6,16 @@ import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#pa
 import { clamp, toFixed, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
+/** `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`).
+ * @param {PlayerTexts} texts @param {Parts} part @param {View} view */
 export function createColumnChart(texts, part, view) {
-  function layoutColumns(width, right) {
+  function layoutColumns(/** @type {number} */ width, /** @type {number} */ right) {
     const cycles = speculativeOf(view.run).cycles,
       slots = Math.max(cycles.length, 8);
     return { cycles, slots, width, columnPx: (width - right) / slots, right };
   }
 
+  /** @param {Element} chart @param {ColumnLayout} layout @param {number} y @param {number} current */
   function drawCycleAxis(chart, layout, y, current) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
     for (let i = 0; i < layout.cycles.length; i++)
@@ -24,7 +26,7 @@ export function createColumnChart(texts, part, view) {
     chart.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 
-  function drawBars(figures) {
+  function drawBars(/** @type {Figures} */ figures) {
     const layout = layoutColumns(view.widths.bars, 40),
       tallest = Math.max(2, ...layout.cycles.map((cycle) => cycle.gained)),
       deepest = Math.max(1, ...layout.cycles.map((cycle) => cycle.drafts.length - cycle.accepted));
@@ -34,17 +36,18 @@ export function createColumnChart(texts, part, view) {
       pad = layout.columnPx > 8 ? 3 : layout.columnPx > 4 ? 1 : 0,
       hatch = createHatch(),
       bars = createBarPaths(),
-      marks = [];
+      marks = /** @type {SVGElement[]} */ ([]);
+    /** @param {number} i @param {number} level @param {State} state @param {boolean} isDone */
     const drawCell = (i, level, state, isDone) => {
       const x = i * layout.columnPx + pad / 2,
         y = level > 0 ? baseline - level * row : baseline + (-level - 1) * row + 6;
       bars.add(isDone ? state : "ghost", x, y + 1, layout.columnPx - pad, row - 2, 2);
-      if (isDone && layout.columnPx - pad > 11 && row > 12 && state !== "rej" && STATE_MARKS[state])
+      if (isDone && layout.columnPx - pad > 11 && row > 12 && state !== "rejected" && STATE_MARKS[state])
         marks.push(
           svgText(
             x + (layout.columnPx - pad) / 2,
             y + row / 2 + 4,
-            state === "bon" ? "+" : STATE_MARKS[state],
+            state === "bonus" ? "+" : STATE_MARKS[state],
             "sd-cell",
             "middle",
           ),
@@ -52,9 +55,9 @@ export function createColumnChart(texts, part, view) {
     };
     layout.cycles.forEach((cycle, i) => {
       const isDone = i < figures.speculative.passes,
-        accepted = cycle.drafts.filter((draft) => draft.state === "acc"),
-        others = cycle.drafts.filter((draft) => draft.state !== "acc");
-      accepted.forEach((_, j) => drawCell(i, j + 1, "acc", isDone));
+        accepted = cycle.drafts.filter((draft) => draft.state === "accepted"),
+        others = cycle.drafts.filter((draft) => draft.state !== "accepted");
+      accepted.forEach((_, j) => drawCell(i, j + 1, "accepted", isDone));
       if (cycle.targetToken) drawCell(i, accepted.length + 1, cycle.targetToken.state, isDone);
       others.forEach((draft, j) => drawCell(i, -j - 1, draft.state, isDone));
     });
@@ -75,7 +78,7 @@ export function createColumnChart(texts, part, view) {
         hatch.defs,
         bars.paths((state) => ({
           class: `sd-f-${state} sd-o-${state}`,
-          fill: state === "rej" ? hatch.fill : null,
+          fill: state === "rejected" ? hatch.fill : null,
         })),
         marks,
       );
@@ -86,7 +89,7 @@ export function createColumnChart(texts, part, view) {
     const tauY = figures.tau == null ? null : baseline - figures.tau * row,
       overlaps = tauY != null && Math.abs(tauY - (baseline - row)) < 12;
     chart.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
-    if (tauY != null)
+    if (figures.tau != null && tauY != null)
       chart.append(
         svgLine(0, tauY, plotWidth, tauY, "sd-mean"),
         svgText(plotWidth + 4, tauY + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),

@@ -9,8 +9,10 @@ import { EPS, lanesOf } from "#page/race/run.js";
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
 const REPAINT_INTERVAL_MS = 120; // more repaints would slow down an engine in this browser
 
+/** @param {PlayerTexts} texts @param {Parts} part @param {View} view @param {Playback} playback @param {Act} draw
+ * @param {() => string} getLog */
 export function createControls(texts, part, view, playback, draw, getLog) {
-  function handleKey(event) {
+  function handleKey(/** @type {any} */ event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const onButton = event.target.closest("button, [role=button]"),
       onRange = event.target.matches("input");
@@ -30,7 +32,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
   part.download.onclick = () => saveFile(new Blob([getLog()], { type: "application/x-ndjson" }), view.run, ".jsonl");
   part.scrub.oninput = () => playback.seekByHand(+part.scrub.value);
   part.scrub.onchange = playback.announce;
-  part.speed.onclick = (event) => {
+  part.speed.onclick = (/** @type {any} */ event) => {
     const speeds = [AUTO, ...SPEEDS.map(String)],
       index = speeds.indexOf(event.target.dataset.slow),
       isSingle = event.currentTarget.clientWidth < 140; // a phone shows one button, which steps through all speeds
@@ -44,7 +46,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
       box.classList.toggle("sd-prose", !view.asChips);
     draw();
   };
-  part.zoom.onclick = (event) => {
+  part.zoom.onclick = (/** @type {any} */ event) => {
     if (!event.target.dataset.zoom) return;
     Object.assign(view, { zoom: event.target.dataset.zoom, zoomChosen: true });
     draw();
@@ -52,7 +54,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
   part.stage.addEventListener("keydown", handleKey);
   part.stage.addEventListener("pointerdown", playback.markTouched);
 
-  function paintTransport(figures, end) {
+  function paintTransport(/** @type {Figures} */ figures, /** @type {number} */ end) {
     const label = view.playing ? "❚❚" : "▶",
       now = performance.now();
     if (part.play.label !== label)
@@ -75,13 +77,13 @@ export function createControls(texts, part, view, playback, draw, getLog) {
         );
     });
     setProperty(part.speed.firstChild, "textContent", texts.transport.auto + " " + formatSpeed(view.slowdown));
-    for (const control of part.speed.children)
+    for (const control of /** @type {Iterable<Part>} */ (part.speed.children))
       setAttribute(
         control,
         "aria-pressed",
         String(control.dataset.slow === (view.autoSpeed ? AUTO : String(view.slowdown))),
       );
-    for (const control of part.zoom.children)
+    for (const control of /** @type {Iterable<Part>} */ (part.zoom.children))
       setAttribute(control, "aria-pressed", String(control.dataset.zoom === view.zoom));
   }
 

@@ -8,8 +8,8 @@ import { svg, svgText, svgLine, svgRoot } from "#page/race/svg.js";
 import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
 /* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
-export function createCurve(texts, part, view) {
-  function drawCurve(figures, end) {
+export function createCurve(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
+  function drawCurve(/** @type {Figures} */ figures, /** @type {number} */ end) {
     const box = part.curve,
       width = view.widths.curve,
       height = 224,
@@ -17,13 +17,13 @@ export function createCurve(texts, part, view) {
       bottom = 26,
       [speculative, plain, peer] = lanesOf(view.run);
     if (!width) return;
-    const tokensOf = (lane) => countTokens(lane, lane.cycles.length),
+    const tokensOf = (/** @type {Lane} */ lane) => countTokens(lane, lane.cycles.length),
       anyLane = plain || speculative,
       limit = (anyLane.started && anyLane.started.params && anyLane.started.params.max_tokens) || 0;
     const endMs = timeAxisEnd(view.run, end),
       maxTokens = Math.max(4, ...lanesOf(view.run).map(tokensOf), isOver(view.run) ? 0 : limit);
-    const x = (ms) => left + (ms / endMs) * (width - left - 10),
-      y = (tokens) => height - bottom - (tokens / maxTokens) * (height - bottom - 18),
+    const x = (/** @type {number} */ ms) => left + (ms / endMs) * (width - left - 10),
+      y = (/** @type {number} */ tokens) => height - bottom - (tokens / maxTokens) * (height - bottom - 18),
       chart = svgRoot(
         width,
         height,
@@ -55,35 +55,38 @@ export function createCurve(texts, part, view) {
       y: height - 8,
       count: width > 500 ? 9 : 5,
     });
-    for (const [lane, cls] of [
+    for (const [lane, cls] of /** @type {[Lane | undefined, string][]} */ ([
       [plain, "sd-line-b"],
       [peer, "sd-line-c"],
       [speculative, "sd-line-a"],
-    ])
+    ]))
       if (lane)
         chart.append(
           svg("path", { d: stairPath(lane, endMs, x, y), class: "sd-ghost-line" }),
           svg("path", { d: stairPath(lane, view.timeMs, x, y), class: cls }),
         );
-    drawLegend(chart, width - 112, height - bottom - 6, plain, peer);
+    drawLegend(chart, width - 112, height - bottom - 6, Boolean(plain), Boolean(peer));
     if (plain && !peer && figures.speculative.tokens + figures.plain.tokens && !isAtEnd(view))
       labelNow(chart, figures, x, y, width);
     box.replaceChildren(chart);
   }
 
-  /* Draws the legend at the lower right, because lane names beside the lines would overlap the lines. */
+  /** Draws the legend at the lower right, because lane names beside the lines would overlap the lines.
+   * @param {Element} chart @param {number} lineX @param {number} bottomY @param {boolean} plain
+   * @param {boolean} peer */
   function drawLegend(chart, lineX, bottomY, plain, peer) {
     const rows = [
       ["sd-line-a", texts.charts.speculative],
-      peer && ["sd-line-c", texts.charts.peer],
-      plain && ["sd-line-b", texts.charts.plain],
-    ].filter(Boolean);
+      ...(peer ? [["sd-line-c", texts.charts.peer]] : []),
+      ...(plain ? [["sd-line-b", texts.charts.plain]] : []),
+    ];
     rows.forEach(([cls, name], i) => {
       const rowY = bottomY - (rows.length - i) * 17 + 9;
       chart.append(svgLine(lineX, rowY, lineX + 24, rowY, cls), svgText(lineX + 31, rowY + 4, name));
     });
   }
 
+  /** @param {Lane} lane @param {number} until @param {Scale} x @param {Scale} y */
   function stairPath(lane, until, x, y) {
     let d = `M${x(0).toFixed(1)} ${y(countTokens(lane, 0)).toFixed(1)}`,
       lastMs = 0;
@@ -96,6 +99,7 @@ export function createCurve(texts, part, view) {
     return until > lastMs && lastMs < lane.endMs ? d + `H${x(Math.min(until, lane.endMs)).toFixed(1)}` : d;
   }
 
+  /** @param {Element} chart @param {Figures} figures @param {Scale} x @param {Scale} y @param {number} width */
   function labelNow(chart, figures, x, y, width) {
     const nowX = x(view.timeMs),
       flip = nowX > width - 40,

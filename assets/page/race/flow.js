@@ -6,7 +6,7 @@
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
-import { fillText } from "#page/race/text.js";
+import { fillText, nameOf } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
 
 export const DRAFTED_SHARE = 0.4,
@@ -17,18 +17,19 @@ const GAP_PX = 6,
   FALL_PX = 62,
   DRAFT_BOX_PX = 74,
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
-const THROWN_AWAY = ["rej", "dis", "cut"];
+const THROWN_AWAY = ["rejected", "discarded", "cut"];
 
 /* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
-function ease(progress, from, to) {
+function ease(/** @type {number} */ progress, /** @type {number} */ from, /** @type {number} */ to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
 }
 
 /* Returns the progress of a cycle's animation at the time `ms`. After the commit, `settled` says how far the verdicts
  * have moved, from 0 to 1. */
-export function progressAt(cycle, ms, settled = 1) {
+export function progressAt(/** @type {Cycle} */ cycle, /** @type {number} */ ms, settled = 1) {
   if (ms >= cycle.endMs) return PASSED_SHARE + (1 - PASSED_SHARE) * settled;
+  /** @param {number} from @param {number} to */
   const shareOf = (from, to) => (to > from ? clamp((ms - from) / (to - from), 0, 1) : 1);
   if (cycle.drafting && ms < cycle.drafting.end)
     return DRAFTED_SHARE * shareOf(cycle.drafting.start, cycle.drafting.end);
@@ -38,27 +39,27 @@ export function progressAt(cycle, ms, settled = 1) {
 }
 
 /* Chooses the chips that fit: drops accepted drafts from the front, then drafts from the back, but keeps one draft. */
-export function chooseFitting(items, roomPx) {
+export function chooseFitting(/** @type {any[]} */ items, /** @type {number} */ roomPx) {
   const chosen = [...items],
     isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
     drafts = () => chosen.filter((item) => !item.isTarget).length;
-  while (isTooWide() && drafts() > 1 && chosen[0].state === "acc") chosen.shift();
+  while (isTooWide() && drafts() > 1 && chosen[0].state === "accepted") chosen.shift();
   while (isTooWide() && drafts() > 1) chosen.splice(drafts() - 1, 1);
   return chosen;
 }
 
-export function createFlow(box, texts) {
+export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ texts) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
-  let builtCycle = null,
+  let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
-    items = [],
+    items = /** @type {any[]} */ ([]),
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
     gainLabel = /** @type {any} */ (null);
 
   /* Creates the cycle's chips; `draw` moves them. */
-  function build(cycle) {
-    const judgedDrafts = cycle.drafts.filter((draft) => !["dis", "cut"].includes(draft.state)),
+  function build(/** @type {Cycle} */ cycle) {
+    const judgedDrafts = cycle.drafts.filter((draft) => !["discarded", "cut"].includes(draft.state)),
       otherDrafts = cycle.drafts.filter((draft) => !judgedDrafts.includes(draft));
     const drawnDrafts =
       cycle.drafts.length > MAX_DRAFTS
@@ -66,13 +67,18 @@ export function createFlow(box, texts) {
         : cycle.drafts;
     items = drawnDrafts.map((draft, i) => ({
       state: draft.state,
-      node: createChip(texts, draft.text || draft.piece, draft.state, "span"),
+      node: createChip(texts, draft.text || nameOf(texts, draft), draft.state, "span"),
       i,
     }));
     if (cycle.targetToken)
       items.push({
         state: cycle.targetToken.state,
-        node: createChip(texts, cycle.targetToken.text || cycle.targetToken.piece, cycle.targetToken.state, "span"),
+        node: createChip(
+          texts,
+          cycle.targetToken.text || nameOf(texts, cycle.targetToken),
+          cycle.targetToken.state,
+          "span",
+        ),
         isTarget: true,
       });
     const n = cycle.drafts.length,
@@ -116,13 +122,15 @@ export function createFlow(box, texts) {
     });
   }
 
+  /** @param {Part} node @param {number} x @param {number} y @param {number} scale @param {number} turn
+   * @param {number} opacity */
   const move = (node, x, y, scale, turn, opacity) => {
     node.style.transform =
       `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px) ` + `scale(${scale.toFixed(3)}) rotate(${turn.toFixed(1)}deg)`;
     node.style.opacity = opacity.toFixed(2);
   };
 
-  function draw(cycle, progress) {
+  function draw(/** @type {Cycle} */ cycle, /** @type {number} */ progress) {
     // reads `clientWidth` only while `width` is 0, because reading it forces a layout
     if (builtCycle !== cycle || (!width && stage.clientWidth)) {
       builtCycle = cycle;
@@ -136,10 +144,10 @@ export function createFlow(box, texts) {
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
       if (item.x === undefined) continue; // this chip does not fit
-      const shown = isJudged ? item.state : "pen";
+      const shown = isJudged ? item.state : "pending";
       if (item.shownState !== shown) {
         item.shownState = shown;
-        item.node.className = `sd-tok sd-${shown}` + (shown === "pen" ? " sd-unmarked" : "");
+        item.node.className = `sd-tok sd-${shown}` + (shown === "pending" ? " sd-unmarked" : "");
       }
       if (item.isTarget) {
         const landed = ease(progress, 0.82, 0.95);
@@ -149,7 +157,7 @@ export function createFlow(box, texts) {
       const share = DRAFTED_SHARE / n,
         arrived = ease(progress, item.i * share, (item.i + 0.9) * share),
         leaving = THROWN_AWAY.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
-      const strength = item.state === "rej" ? 1 : 0.6;
+      const strength = item.state === "rejected" ? 1 : 0.6;
       move(
         item.node,
         14 + (item.x - 14) * arrived,

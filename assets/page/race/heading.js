@@ -8,19 +8,19 @@ import { showCountMethod, describeServer, formatServerName } from "#page/race/se
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // of the target; the heading names no others
 
-const isBuiltIn = (family) => /^embedded(:|$)/.test(family || "embedded");
-const modelName = (pair) =>
+const isBuiltIn = (/** @type {string} */ family) => /^embedded(:|$)/.test(family || "embedded");
+const modelName = (/** @type {string} */ pair) =>
   pair
     .split(" + ")[0]
-    .split(/[\\/]/)
-    .pop()
+    .replace(/.*[\\/]/, "")
     .replace(/^smollm/, "SmolLM")
     .slice(0, 60);
 
+/** @param {PlayerTexts} texts @param {HTMLElement} root @param {Parts} part @param {View} view */
 export function createHeading(texts, root, part, view) {
   function paint() {
     const header = view.run.header,
-      started = speculativeOf(view.run).started || { drafter: "other", k: "K" },
+      started = speculativeOf(view.run).started || /** @type {any} */ ({ drafter: "other", k: "K" }),
       models = header.models || {},
       machine = header.machine || {};
     const source = header.source === "live" ? "live" : "recorded";
@@ -70,9 +70,14 @@ export function createHeading(texts, root, part, view) {
     showCountMethod(texts, part.counted, speculativeOf(view.run));
     root.toggleAttribute("data-lossy", started.lossless === false);
     root.toggleAttribute("data-alone", !plainOf(view.run));
-    root.toggleAttribute("data-peer", Boolean(peerOf(view.run)));
-    if (peerOf(view.run)) setProperty(part.sub2, "textContent", peerText(peerOf(view.run), machine.transformers));
-    setProperty(part.legend.discardedText, "data", texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "dis"]);
+    const peer = peerOf(view.run);
+    root.toggleAttribute("data-peer", Boolean(peer));
+    if (peer) setProperty(part.sub2, "textContent", peerText(peer, machine.transformers));
+    setProperty(
+      part.legend.discardedText,
+      "data",
+      texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "discarded"],
+    );
     part.swatches.hidden = isServed(view.run);
     setProperty(
       part.sub1,
@@ -100,29 +105,29 @@ export function createHeading(texts, root, part, view) {
   }
 
   /* Picks the sentence on the drafter. `one` ("one guess per cycle") is not for trees, which make several. */
-  const drafterSentence = ({ k, drafter }) =>
+  const drafterSentence = (/** @type {Started} */ { k, drafter }) =>
     k === 0
       ? texts.lane.none
       : k === 1 && !methodOf(texts.methods, drafter).tree
         ? texts.lane.one
         : pickText(texts.drafter, drafter);
 
-  function peerText(lane, version) {
+  function peerText(/** @type {Lane} */ lane, /** @type {string} */ version) {
     return fillText(pickText(texts.peer, lane.started ? lane.started.drafter : "other"), {
       k: lane.started ? lane.started.k : "K",
       version: version || "",
     });
   }
 
-  function createTerm(name, label) {
+  function createTerm(/** @type {string} */ name, /** @type {string} */ label) {
     const node = html("button", { type: "button", class: "sd-term" }, label);
     node.definition = texts.define[name];
     return node;
   }
 
   /* Writes how many tokens each lane has written, and how fast. */
-  function paintProgress(figures) {
-    const progressOf = (lane, more = "") => [
+  function paintProgress(/** @type {Figures} */ figures) {
+    const progressOf = (/** @type {LaneFigures} */ lane, more = "") => [
       html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
       html("span", {}, lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : ""),
     ];
@@ -137,17 +142,21 @@ export function createHeading(texts, root, part, view) {
   return { paint, createTerm, paintProgress };
 }
 
-/* Returns whether the model is SmolLM2, unpacked to bfloat16 from a file with 4 bits per weight. */
+/** Returns whether the model is SmolLM2, unpacked to bfloat16 from a file with 4 bits per weight.
+ * @param {Record<string, any>} models */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
 
-const KERNELS = { native: "native", wasm: "wasm" }; // all other values of `kernels` mean torch
+const KERNELS = ["native", "wasm"]; // all other values of `kernels` mean torch
 
-/* Names the machine that computed the run: its GPU, or its number of cores and threads. */
+/** Names the machine that computed the run: its GPU, or its number of cores and threads. @param {PlayerTexts} texts
+ * @param {Record<string, any>} models @param {Record<string, any>} machine */
 function machineName(texts, models, machine) {
   if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
   const cores =
     machine.cores === 1 ? texts.meta.one_core : machine.cores ? fillText(texts.meta.cores, { n: machine.cores }) : "";
   return cores && Number.isInteger(models.threads)
-    ? cores + texts.meta.join + fillText(texts.meta[KERNELS[models.kernels] || "torch"], { n: models.threads })
+    ? cores +
+        texts.meta.join +
+        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], { n: models.threads })
     : cores;
 }

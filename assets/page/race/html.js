@@ -1,34 +1,42 @@
 /* Builds the HTML elements that views share, copies texts to the clipboard and saves files. */
 
+/** Sets attributes and appends children. @template {Element} T
+ * @param {T} node @param {Attributes | null} attributes @param {Child[]} children @returns {T} */
 export function setUp(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
-    if (value != null && value !== false) node.setAttribute(name, value);
-  node.append(...children.flat(9).filter((child) => child != null));
+    if (value != null && value !== false) node.setAttribute(name, String(value));
+  node.append(.../** @type {Node[]} */ (children.flat(9).filter((child) => child != null)));
   return node;
 }
-export const html = (tag, attributes, ...children) => setUp(document.createElement(tag), attributes, children);
+/** @returns {Part} @param {string} tag @param {Attributes | null} [attributes] @param {...Child} children */
+export const html = (tag, attributes, ...children) =>
+  setUp(/** @type {Part} */ (document.createElement(tag)), attributes ?? null, children);
 
-export function createButton(label, act, cls = /** @type {string | null} */ ("sd-btn")) {
+/** @param {Child} label @param {Act} act @param {string | null} cls */
+export function createButton(label, act, cls = "sd-btn") {
   const node = html("button", { type: "button", class: cls }, label);
   node.onclick = act;
   return node;
 }
-/* Adds a button for each [name, label] to `box`. Returns a function that shows the button of a name as pressed. */
+/** Adds a button for each [name, label] to `box`. Returns a function that shows the button of a name as pressed.
+ * @param {Part} box @param {Iterable<[string, string]>} labels @param {(name: string) => unknown} choose */
 export function createChoice(box, labels, choose) {
   for (const [name, label] of labels) {
     const node = createButton(label, () => choose(name), null);
     node.dataset.name = name;
     box.append(node);
   }
-  return (chosen) => {
-    for (const node of box.children) node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
+  return (/** @type {string} */ chosen) => {
+    for (const node of /** @type {Iterable<Part>} */ (box.children))
+      node.setAttribute("aria-pressed", String(node.dataset.name === chosen));
   };
 }
+/** @param {string} href @param {string} label @param {string} [cls] */
 export const createLink = (href, label, cls) =>
   html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
 /* Creates the header row of a table from strings and finished cells. */
-export const createHeadRow = (heads) =>
+export const createHeadRow = (/** @type {Child[]} */ heads) =>
   html(
     "thead",
     {},
@@ -38,16 +46,17 @@ export const createHeadRow = (heads) =>
       heads.map((head) => (typeof head === "string" ? html("th", { scope: "col" }, head) : head)),
     ),
   );
+/** @param {Child} name @param {Child[]} cells @param {string|null} [cls] */
 export const createRow = (name, cells, cls) =>
   html(
     "tr",
     { class: cls },
     html("th", { scope: "row" }, name),
-    cells.map((cell) => (cell && cell.tagName === "TD" ? cell : html("td", {}, cell))),
+    cells.map((cell) => (cell instanceof HTMLTableCellElement ? cell : html("td", {}, cell))),
   );
-export const createTable = (cls, heads, rows) =>
+export const createTable = (/** @type {string} */ cls, /** @type {Child[]} */ heads, /** @type {Child} */ rows) =>
   html("table", { class: cls }, createHeadRow(heads), html("tbody", {}, rows));
-export const createLegend = (...items) =>
+export const createLegend = (/** @type {string[][]} */ ...items) =>
   html(
     "div",
     { class: "sd-key" },
@@ -55,21 +64,21 @@ export const createLegend = (...items) =>
   );
 
 /* Sets a property only if it changes, because each write costs a style recalculation. */
-export const setProperty = (node, name, value) => {
+export const setProperty = (/** @type {any} */ node, /** @type {string} */ name, /** @type {unknown} */ value) => {
   if (node[name] !== value) node[name] = value;
 };
-export const setAttribute = (node, name, value) => {
+export const setAttribute = (/** @type {Element} */ node, /** @type {string} */ name, /** @type {string} */ value) => {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
 /* Returns the elements inside `root` that have the attribute `data-part`, keyed by its value. */
-export const findParts = (root) =>
-  /** @type {any} */ (
-    Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
+export const findParts = (/** @type {Element} */ root) =>
+  Object.fromEntries(
+    /** @type {Part[]} */ ([...root.querySelectorAll("[data-part]")]).map((node) => [node.dataset.part, node]),
   );
 
 /* Copies a text and returns whether that worked. Without https, browsers block the clipboard. */
-export async function copyText(text) {
+export async function copyText(/** @type {string} */ text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -79,7 +88,7 @@ export async function copyText(text) {
 }
 
 /* Shows `word` on a button for two seconds, then its label again. */
-export function showAnswer(button, word) {
+export function showAnswer(/** @type {Part} */ button, /** @type {string} */ word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);
   button.textContent = word;
@@ -89,7 +98,7 @@ export function showAnswer(button, word) {
 }
 
 /* Downloads `blob` as a file that is named after the run. */
-export function saveFile(blob, run, extension) {
+export function saveFile(/** @type {Blob} */ blob, /** @type {Run|null} */ run, /** @type {string} */ extension) {
   const url = URL.createObjectURL(blob),
     name = String((run && run.header.run) || "run")
       .replace(/[^\w-]/g, "")
@@ -99,4 +108,4 @@ export function saveFile(blob, run, extension) {
 }
 
 let idCount = 0;
-export const createId = (name) => `sd-${name}-${idCount++}`;
+export const createId = (/** @type {string} */ name) => `sd-${name}-${idCount++}`;

@@ -5,8 +5,9 @@ import { createChip } from "#page/race/tokens.js";
 
 export const AUTO = "auto"; // the page chooses the speed
 
-export const formatSpeed = (slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
+export const formatSpeed = (/** @type {number} */ slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
 
+/** @param {PlayerTexts} texts @param {Parts} part @param {number[]} speeds */
 export function labelPlayer(texts, part, speeds) {
   const labels = {
     name0: texts.lane.speculative,
@@ -45,7 +46,7 @@ export function labelPlayer(texts, part, speeds) {
   part.speed.setAttribute("aria-label", texts.transport.speed);
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
-    ...["acc", "rej", "dis", "res", "bon", "pen"].map((state) =>
+    .../** @type {State[]} */ (["accepted", "rejected", "discarded", "resampled", "bonus", "pending"]).map((state) =>
       html("span", { class: "sd-legend-entry" }, legendChip(texts, state), texts.status[state]),
     ),
   );
@@ -65,7 +66,7 @@ export function labelPlayer(texts, part, speeds) {
   );
 }
 
-function legendChip(texts, state) {
+function legendChip(/** @type {PlayerTexts} */ texts, /** @type {State} */ state) {
   const node = createChip(texts, texts.sample, state, "span");
   node.prepend(html("span", { class: "sd-token-text" }, texts.sample));
   node.setAttribute("aria-hidden", "true");

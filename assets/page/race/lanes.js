@@ -5,7 +5,7 @@
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
 import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
-import { makeVisible, fillText } from "#page/race/text.js";
+import { makeVisible, fillText, nameOf } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
@@ -14,17 +14,17 @@ const PROMPT_LENGTH = 64; // characters of a prompt's last line, with "… "
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
 /* `view` holds the run on show and the replay's current time (`view.timeMs`). */
-export function createLanes(texts, part, view) {
-  let chips = [],
-    groups = [],
-    builtCycles = [];
+export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
+  let chips = /** @type {TokenItem[]} */ ([]),
+    groups = /** @type {{ group: Part, cycle: Cycle, laneCycles: Cycle[], tree: boolean }[]} */ ([]),
+    builtCycles = /** @type {number[]} */ ([]);
 
   const laneBoxes = () => [part.lane0, part.lane1, part.lane2];
-  const hasDrafts = (laneIndex) => laneIndex !== 1; // all lanes but the plain one
+  const hasDrafts = (/** @type {number} */ laneIndex) => laneIndex !== 1; // all lanes but the plain one
 
   /* Shortens the prompt to the end of its last line, which the lane's text continues. */
-  function lastWords(prompt) {
-    const last = prompt.split("\n").pop();
+  function lastWords(/** @type {string} */ prompt) {
+    const last = prompt.replace(/^[^]*\n/, "");
     return makeVisible(last.length > PROMPT_LENGTH ? "… " + last.slice(4 - PROMPT_LENGTH).trimStart() : last);
   }
 
@@ -47,12 +47,13 @@ export function createLanes(texts, part, view) {
 
   function build() {
     lanesOf(view.run).forEach((lane, laneIndex) => {
-      if (builtCycles[laneIndex] < 0 && lane.prefill) {
-        if (lane.prefill.cycle) buildCycle(laneIndex, lane.prefill.cycle, lane.cycles);
+      const { prefill } = lane;
+      if (builtCycles[laneIndex] < 0 && prefill) {
+        if (prefill.cycle) buildCycle(laneIndex, prefill.cycle, lane.cycles);
         else
-          lane.prefill.pieces.forEach((piece, i) =>
-            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: lane.prefill.texts[i] }, "pla", 0, 0, {
-              targetToken: lane.prefill,
+          prefill.pieces.forEach((piece, i) =>
+            addToken(laneIndex, laneBoxes()[laneIndex], { piece, text: prefill.texts[i] }, "plain", 0, 0, {
+              targetToken: prefill,
               place: "first",
             }),
           );
@@ -64,6 +65,7 @@ export function createLanes(texts, part, view) {
     });
   }
 
+  /** @param {number} laneIndex @param {Cycle} cycle @param {Cycle[]} [laneCycles] */
   function buildCycle(laneIndex, cycle, laneCycles = []) {
     const box = laneBoxes()[laneIndex];
     const group = html("span", { class: "sd-cyc" }),
@@ -93,8 +95,8 @@ export function createLanes(texts, part, view) {
 
   /* Prepares `group` for a draft tree: siblings stand below each other, children to the right of their parent. Returns
    * a function that creates the element for one token. */
-  function growTree(group, cycle) {
-    const nodes = { "-1": group };
+  function growTree(/** @type {Part} */ group, /** @type {Cycle} */ cycle) {
+    const nodes = /** @type {Record<number, Part>} */ ({ "-1": group });
     setUp(
       group,
       {
@@ -104,7 +106,7 @@ export function createLanes(texts, part, view) {
       },
       [],
     );
-    return (i, parent) => {
+    return (/** @type {number} */ i, /** @type {number} */ parent) => {
       const parentNode = nodes[parent];
       if (!parentNode.kids) parentNode.append((parentNode.kids = html("span", { class: "sd-kids" })));
       parentNode.kids.append((nodes[i] = html("span", { class: "sd-node" })));
@@ -112,26 +114,30 @@ export function createLanes(texts, part, view) {
     };
   }
 
-  /* Adds a token to a lane. Only a token of the committed text can start a new line. */
-  function addToken(laneIndex, parent, { piece, text }, ...more) {
-    const [state] = more,
-      inText = !["rej", "dis", "cut"].includes(state),
+  /** Adds a token to a lane. Only a token of the committed text can start a new line. @param {number} laneIndex
+   * @param {Part} parent @param {{ piece: string, text?: string, character?: string }} token @param {...any} more */
+  function addToken(laneIndex, parent, token, ...more) {
+    const { piece, text } = token,
+      [state] = more,
+      inText = !["rejected", "discarded", "cut"].includes(state),
       isPartial = text === "" && piece !== ""; // a later token completes its character
-    (inText ? splitAtBreak(text || piece) : [piece]).forEach((segment, i) => {
-      const node = addPiece(laneIndex, parent, segment, ...more);
+    (inText ? splitAtBreak(text || piece) : [nameOf(texts, token)]).forEach((segment, i) => {
+      const node = addPiece(laneIndex, parent, segment, .../** @type {[State, number, number, any]} */ (more));
       if (isPartial) node.querySelector(".sd-token-text").replaceChildren();
       if (i) node.querySelectorAll(".sd-m").forEach((mark) => mark.remove()); // only the first part has a mark
       if (inText && /\n/.test(segment)) parent.append(html("br"));
     });
   }
 
-  /* Adds a chip that acts as a button. It is a <span>, because the text of a <button> does not join its neighbours. */
+  /** Adds a chip that acts as a button. It is a <span>, because the text of a <button> does not join its neighbours.
+   * @param {number} laneIndex @param {Part} parent @param {string} piece @param {State} state
+   * @param {number} shownMs @param {number} judgedMs @param {any} details */
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
-    node.classList.add("sd-fut");
-    const item = { node, state, shownMs, judgedMs, shownState: "fut", lane: laneIndex, piece, ...details };
+    node.classList.add("sd-future");
+    const item = { node, state, shownMs, judgedMs, shownState: "future", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);
     parent.append(node);
@@ -139,7 +145,7 @@ export function createLanes(texts, part, view) {
   }
 
   /* Creates a token's elements for prose: leading spaces without colour, then the rest. `addToken` adds line breaks. */
-  function proseParts(piece, unnamed) {
+  function proseParts(/** @type {string} */ piece, /** @type {boolean} */ unnamed) {
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),
@@ -147,20 +153,21 @@ export function createLanes(texts, part, view) {
     ];
   }
 
-  const levelText = ({ cycle, draft }) =>
+  const levelText = (/** @type {any} */ { cycle, draft }) =>
     draft && cycle.tree ? ", " + fillText(texts.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
     const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
-      const now = view.timeMs + EPS < item.shownMs ? "fut" : view.timeMs + EPS < item.judgedMs ? "pen" : item.state;
-      const tabIndex = now !== "fut" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
+      const now =
+        view.timeMs + EPS < item.shownMs ? "future" : view.timeMs + EPS < item.judgedMs ? "pending" : item.state;
+      const tabIndex = now !== "future" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== tabIndex) item.node.tabIndex = item.tabIndex = tabIndex;
       if (item.shownState === now) continue;
       item.shownState = now;
-      item.node.className = "sd-tok " + (now === "fut" ? "sd-fut sd-" + item.state : "sd-" + now);
-      item.node.classList.toggle("sd-unmarked", now === "pen");
-      item.node.classList.toggle("sd-kept", ["acc", "res", "bon"].includes(now));
+      item.node.className = "sd-tok " + (now === "future" ? "sd-future sd-" + item.state : "sd-" + now);
+      item.node.classList.toggle("sd-unmarked", now === "pending");
+      item.node.classList.toggle("sd-kept", ["accepted", "resampled", "bonus"].includes(now));
     }
   }
 
@@ -173,7 +180,7 @@ export function createLanes(texts, part, view) {
     for (const { group, cycle, laneCycles, tree } of groups) {
       const next = laneCycles[cycle.number], // `number` counts from 1; 0 is the prefill
         isPast = next ? view.timeMs + EPS >= firstTokenMs(next) : ended;
-      if (tree) group.classList.toggle("sd-fut", view.timeMs + EPS < firstTokenMs(cycle));
+      if (tree) group.classList.toggle("sd-future", view.timeMs + EPS < firstTokenMs(cycle));
       group.classList.toggle("sd-past", isPast || (!view.asChips && (tree || tooFast)));
     }
   }
@@ -192,7 +199,7 @@ export function createLanes(texts, part, view) {
     }
   }
 
-  const itemOf = (draft) => chips.find((chip) => chip.draft === draft);
+  const itemOf = (/** @type {Draft} */ draft) => chips.find((chip) => chip.draft === draft);
 
   function paint() {
     paintChips();

@@ -4,7 +4,8 @@ import { speculativeOf } from "#page/race/run.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { html } from "#page/race/html.js";
 
-/* Places the player's links. One opens the reading help; the tour's belongs to `guide/tour.js`. */
+/** Places the player's links. One opens the reading help; the tour's belongs to `guide/tour.js`. @param {Parts} part
+ * @param {boolean} inPage @param {boolean} reducedMotion */
 export function connectHelpLinks(part, inPage, reducedMotion) {
   part.how.hidden = part.tour.hidden = !inPage; // a saved page has neither
   const small = matchMedia("(max-width: 900px)"),
@@ -18,7 +19,7 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
     scrollTo(heading);
   };
 
-  function scrollTo(heading) {
+  function scrollTo(/** @type {HTMLElement | null} */ heading) {
     if (!heading) return;
     heading.scrollIntoView({ block: "center", behavior: reducedMotion ? "auto" : "smooth" });
     heading.focus({ preventScroll: true });
@@ -26,9 +27,9 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
 }
 
 /* Returns a function that creates two links for a draft: to its numbers and to Step through. */
-export function createDraftLinks({ texts, view, root, lanes, cards, markTouched }) {
+export function createDraftLinks(/** @type {any} */ { texts, view, root, lanes, cards, markTouched }) {
   /* Opens the tab Step through at this draft; the tab reads `root.wantedStep`. */
-  function openStepThrough(draft) {
+  function openStepThrough(/** @type {Draft} */ draft) {
     markTouched();
     const cycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     root.wantedStep = { cycle, node: speculativeOf(view.run).cycles[cycle - 1].drafts.indexOf(draft) };
@@ -37,7 +38,7 @@ export function createDraftLinks({ texts, view, root, lanes, cards, markTouched 
     root.dispatchEvent(new Event("sd-step-through"));
   }
 
-  return (draft) => {
+  return (/** @type {Draft} */ draft) => {
     const numbersLink = html("button", { type: "button", class: "sd-link sd-inline" }, texts.say.numbers);
     numbersLink.onclick = () => {
       markTouched();

@@ -2,7 +2,7 @@
 
 import { EPS, UNNAMED, NO_TOTALS, speculativeOf, plainOf, peerOf, serverOf, reportsDrafts } from "#page/race/run.js";
 
-export function countCyclesBy(cycles, ms) {
+export function countCyclesBy(/** @type {Cycle[]} */ cycles, /** @type {number} */ ms) {
   let low = 0,
     high = cycles.length;
   while (low < high) {
@@ -14,20 +14,20 @@ export function countCyclesBy(cycles, ms) {
 }
 
 /* Counts the tokens that the prefill and the first `cycleCount` cycles of a lane wrote. */
-export const countTokens = (lane, cycleCount) =>
+export const countTokens = (/** @type {Lane} */ lane, /** @type {number} */ cycleCount) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycleCount ? lane.cycles[cycleCount - 1].totals.tokens : 0);
 
 /* Returns the median and the longest gap in ms between arrivals of tokens up to the time `ms`; null without gaps. */
-export function gapsOf(lane, ms) {
+export function gapsOf(/** @type {Lane} */ lane, /** @type {number} */ ms) {
   const ends = lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).map((cycle) => cycle.endMs),
     gaps = ends.map((at, i) => at - (i ? ends[i - 1] : 0)).filter((gap) => gap > EPS);
   return gaps.length ? { median: medianOf(gaps), longest: Math.max(...gaps) } : null;
 }
 
 /* Computes the figures of a run at the time `ms`. Costs are in plain passes: `c` for drafting a token, `v` for a pass
- * that verifies drafts. `dar` is accepted / drafted. A figure that cannot be computed is null. */
-export function figuresAt(run, ms) {
-  const laneAt = (lane) => {
+ * that verifies drafts. `draftAcceptance` is accepted / drafted. A figure that cannot be computed is null. */
+export function figuresAt(/** @type {Run} */ run, /** @type {number} */ ms) {
+  const laneAt = (/** @type {Lane | null} */ lane) => {
     if (!lane) return { passes: 0, last: null, ...NO_TOTALS, written: 0, endMs: 0, rate: 0 };
     const passes = countCyclesBy(lane.cycles, ms),
       last = passes ? lane.cycles[passes - 1] : null;
@@ -49,6 +49,7 @@ export function figuresAt(run, ms) {
     measured = !serverOf(speculativeLane),
     serverTotals = speculativeLane.finished && speculativeLane.finished.drafted ? speculativeLane.finished : null;
   const plainPassMs = plain.passes ? plain.endMs / plain.passes : 0;
+  /** @param {number} totalMs @param {number} n */
   const inPlainPasses = (totalMs, n) => (plainPassMs && n ? totalMs / n / plainPassMs : null);
   return {
     speculative,
@@ -59,7 +60,7 @@ export function figuresAt(run, ms) {
     reported,
     alpha: reported && speculative.judged ? speculative.accepted / speculative.judged : null,
     tau: speculative.passes ? speculative.tokens / speculative.passes : null,
-    dar: reported
+    draftAcceptance: reported
       ? speculative.drafted
         ? speculative.accepted / speculative.drafted
         : null
@@ -79,16 +80,16 @@ const MAX_RATIO = 1.05, // largest plausible speed-up, as a multiple of τ
   MAX_SCATTER = 1.5, // largest plausible mean time of a pass, as a multiple of the median
   MIN_PASSES = 8; // the scatter of fewer passes is ignored
 /* Returns whether the machine was too busy for a reliable speed-up. `Trace.summary` in Python has the same rule. */
-export function wasMachineBusy(run) {
+export function wasMachineBusy(/** @type {Run} */ run) {
   const speculative = speculativeOf(run),
     plain = plainOf(run),
     figures = figuresAt(run, Infinity);
-  if (!figures.speedup || serverOf(speculative) || serverOf(plain)) return false;
-  const passTimes = (lane, hasDrafts) =>
+  if (!plain || !figures.speedup || serverOf(speculative) || serverOf(plain)) return false;
+  const passTimes = (/** @type {Lane} */ lane, /** @type {boolean} */ hasDrafts) =>
     lane.cycles
       .filter((cycle) => cycle.check && Boolean(cycle.drafts.length) === hasDrafts)
-      .map((cycle) => cycle.check.end - cycle.check.start);
-  const isScattered = (times) =>
+      .map(({ check }) => (check ? check.end - check.start : 0));
+  const isScattered = (/** @type {number[]} */ times) =>
     times.length >= MIN_PASSES && times.reduce((sum, ms) => sum + ms, 0) / times.length > MAX_SCATTER * medianOf(times);
   return (
     (run.header.machine || {}).busy === true ||
@@ -98,21 +99,24 @@ export function wasMachineBusy(run) {
   );
 }
 
-function medianOf(values) {
+function medianOf(/** @type {number[]} */ values) {
   const sorted = [...values].sort((a, b) => a - b),
     n = sorted.length;
   return (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2;
 }
 
-/* Compares a lane with the plain lane. Returns `at`, the index of the first different token or -1, and the
- * number of compared tokens. Compares pieces if a server leaves out a token's id. */
-export function findDivergence(run, lane = speculativeOf(run)) {
-  if (!plainOf(run)) return { at: -1, compared: 0 };
-  const all = (lane, kind) =>
-    (lane.prefill ? lane.prefill[kind] : []).concat(...lane.cycles.map((cycle) => cycle[kind]));
-  const kind = [lane, plainOf(run)].some((lane) => all(lane, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
+/* Compares what a lane and the plain lane have written by the time `ms`. Returns `at`, the index of the first different
+ * token or -1, and the number of compared tokens. Compares pieces if a server leaves out a token's id. */
+export function findDivergence(/** @type {Run} */ run, lane = speculativeOf(run), ms = Infinity) {
+  const plain = plainOf(run);
+  if (!plain) return { at: -1, compared: 0 };
+  const all = (/** @type {Lane} */ { prefill, cycles }, /** @type {"tokens" | "pieces"} */ kind) =>
+    [prefill, ...cycles.slice(0, countCyclesBy(cycles, ms))].flatMap(
+      (part) => /** @type {any[]} */ (part?.[kind] ?? []),
+    );
+  const kind = [lane, plain].some((lane) => all(lane, "tokens").includes(UNNAMED)) ? "pieces" : "tokens";
   const tokens = all(lane, kind),
-    plainTokens = all(plainOf(run), kind),
+    plainTokens = all(plain, kind),
     compared = Math.min(tokens.length, plainTokens.length);
   for (let i = 0; i < compared; i++) if (tokens[i] !== plainTokens[i]) return { at: i, compared };
   return { at: -1, compared };

@@ -13,19 +13,22 @@ const LABELLED_PX = 48; // a chart of less height gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
 /* Returns the speed-up so far; null before MIN_TOKENS tokens, or below 1 in a run that ended with a gain. */
-export function speedupSoFar(run, figures) {
+export function speedupSoFar(/** @type {Run} */ run, /** @type {Figures} */ figures) {
   if (!figures.speedup || figures.speculative.written < MIN_TOKENS) return null;
   const gains = isOver(run) && (figuresAt(run, Infinity).speedup || 0) >= 1;
   return gains && figures.speedup < 1 ? null : figures.speedup;
 }
 
-/* Counts the passes of the target that speculation saved: plain decoding needs one pass per token. */
+/** Counts the passes of the target that speculation saved: plain decoding needs one pass per token.
+ * @param {Figures} figures */
 export const countSavedPasses = (figures) => figures.speculative.tokens - figures.speculative.passes;
 
+/** @param {PlayerTexts} texts @param {HTMLElement} root @param {Parts} part @param {View} view
+ * @param {(name: string, label: string) => Part} createTerm */
 export function createMeters(texts, root, part, view, createTerm) {
   const labels = texts.figures,
     sizes = new Map();
-  let points = [],
+  let points = /** @type {MeterPoint[]} */ ([]),
     pointsKey = "",
     lastPaint = /** @type {any} */ (null);
   const observer = new ResizeObserver((entries) => {
@@ -34,7 +37,7 @@ export function createMeters(texts, root, part, view, createTerm) {
   });
 
   /* Returns what the row of the speed-up shows: label, value, unit, and the key of the label's definition. */
-  function speedRow(figures) {
+  function speedRow(/** @type {Figures} */ figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
     const busy = final && wasMachineBusy(view.run),
@@ -53,7 +56,7 @@ export function createMeters(texts, root, part, view, createTerm) {
     ];
   }
 
-  function alphaRow(figures) {
+  function alphaRow(/** @type {Figures} */ figures) {
     const judged = figures.speculative.judged
       ? fillText(figures.speculative.trees ? labels.levels : labels.judged, {
           a: figures.speculative.accepted,
@@ -87,12 +90,13 @@ export function createMeters(texts, root, part, view, createTerm) {
     );
   }
 
-  function paint(figures, replayEnd) {
+  function paint(/** @type {Figures} */ figures, /** @type {number} */ replayEnd) {
     if (!part.figures.firstChild) build();
     [speedRow(figures), alphaRow(figures)].forEach(([label, value, unit, meaning], i) => {
-      const [dt, dd] = part.figures.children[i].children;
-      setProperty(dt.firstChild, "textContent", label);
-      dt.firstChild.definition = texts.define[meaning];
+      const [dt, dd] = /** @type {Iterable<Part>} */ (part.figures.children[i].children),
+        term = /** @type {Part} */ (dt.firstChild);
+      setProperty(term, "textContent", label);
+      term.definition = texts.define[meaning];
       if (dd.painted !== (dd.painted = value + unit))
         dd.replaceChildren(value, ...(unit ? [html("small", {}, unit)] : []));
     });
@@ -117,10 +121,10 @@ export function createMeters(texts, root, part, view, createTerm) {
       });
   }
 
-  function drawCharts({ figures, replayEnd }) {
+  function drawCharts(/** @type {{ figures: Figures, replayEnd: number }} */ { figures, replayEnd }) {
     updatePoints();
     const highest = Math.max(2, ...points.map((point) => point.speedup || 0)) * 1.12,
-      [speed, alpha] = part.figures.children;
+      [speed, alpha] = /** @type {Iterable<Part>} */ (part.figures.children);
     drawMeter(speed.chart, replayEnd, {
       name: "speedup",
       top: highest,
@@ -140,7 +144,8 @@ export function createMeters(texts, root, part, view, createTerm) {
     alpha.hidden = !figures.reported && Boolean(speculativeOf(view.run).finished);
   }
 
-  /* Draws one figure over time: a line up to the replay's current time, and a pale line after it. */
+  /** Draws one figure over time: a line up to the replay's current time, and a pale line after it. @param {Part} box
+   * @param {number} replayEnd @param {MeterLook} look */
   function drawMeter(box, replayEnd, { name, top: highest, marks, label, blank = false }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
@@ -148,8 +153,8 @@ export function createMeters(texts, root, part, view, createTerm) {
       left = isLow ? 2 : 40,
       right = 6,
       span = timeAxisEnd(view.run, replayEnd);
-    const x = (ms) => left + (ms / span) * (width - left - right),
-      y = (v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
+    const x = (/** @type {number} */ ms) => left + (ms / span) * (width - left - right),
+      y = (/** @type {number} */ v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
     const chart = svgRoot(width, height, label, svg("desc", {}, describe(name)));
     chart.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
     if (blank) return box.replaceChildren(chart);
@@ -170,19 +175,20 @@ export function createMeters(texts, root, part, view, createTerm) {
   }
 
   /* Describes a chart to screen readers by its first, middle and last value. */
-  function describe(name) {
+  function describe(/** @type {"speedup" | "alpha"} */ name) {
     const measured = points.filter((point) => point[name] != null),
       samples = [0, 0.5, 1].map((share) => measured[Math.round(share * (measured.length - 1))]);
     return [...new Set(samples)]
       .filter(Boolean)
-      .map((point) => toFixed(point[name]) + (name === "speedup" ? "×" : ""))
+      .map((point) => toFixed(Number(point[name])) + (name === "speedup" ? "×" : ""))
       .join(", ");
   }
 
   return paint;
 }
 
-/* Returns the path of a line through the points, with gaps where a point has no value. */
+/** Returns the path of a line through the points, with gaps where a point has no value. @param {MeterPoint[]} points
+ * @param {"speedup" | "alpha"} name @param {Scale} x @param {Scale} y */
 function path(points, name, x, y) {
   let d = "",
     command = "M";

@@ -1,93 +1,38 @@
-/* Draws a race as a picture to share: the moment at which the speculative lane ended. */
+/* Draws a finished race as a card to share: prompt, verdict, bars, and the text with what was struck out of it. */
 
-import { EPS, speculativeOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
-import { countCyclesBy, figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
-import { fillText, makeVisible } from "#page/race/text.js";
-import { formatDuration, toFixed } from "#page/race/format.js";
+import { speculativeOf } from "#page/race/run.js";
+import { summarize } from "#page/race/verdict.js";
+import { makeVisible, nameOf } from "#page/race/text.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // the usual size of a link's preview
-  PADDING = 56;
-const FONT_PX = 25,
-  LINE_PX = 33,
-  MAX_LINES = 5, // lines per lane
+  PADDING = 56,
+  NAME_PX = 150; // room for a lane's name
+const FONT_PX = 24,
+  LINE_PX = 35,
+  PROMPT_LINES = 2,
   ON_TINT = "#0b0f14"; // colour of text on a tinted token, in both themes
 
-/* Summarizes a finished run: tokens, passes and time of both lanes, and which was faster. */
-export function summarize(texts, run) {
-  const speculative = speculativeOf(run),
-    plain = plainOf(run),
-    figures = figuresAt(run, Infinity);
-  const rows = [
-    ["speculative", speculative, figures.speculative],
-    ["plain", plain, figures.plain],
-  ]
-    .filter(([, lane]) => lane)
-    .map(([name, lane, totals]) => ({
-      name: texts.lane[name],
-      kind: name,
-      lane,
-      time: lane.endMs,
-      label: fillText(serverOf(lane) ? texts.server.bar : texts.finish.bar, {
-        passes: totals.passes,
-        time: formatDuration(lane.endMs),
-      }),
-    }));
-  const titleKey = !plain
-    ? "title_alone"
-    : figures.speculative.written === figures.plain.written && !serverOf(speculative)
-      ? "title"
-      : "title_unequal";
-  return {
-    headline: headline(texts, run, figures),
-    title: fillText(serverOf(speculative) && plain ? texts.server.title : texts.finish[titleKey], {
-      n: figures.speculative.written,
-      m: figures.plain.written,
-      ks: figures.speculative.passes,
-      kp: figures.plain.passes,
-    }),
-    rows,
-    speedup: figures.speedup,
-    longest: Math.max(...rows.map((row) => row.time)),
-  };
+/** @typedef {{ piece: string, state: State }} Bit */
+
+/** Returns what the speculative lane wrote, and the rejected draft before each token that took its place.
+ * @param {PlayerTexts} texts @param {Lane} lane @returns {Bit[]} */
+export function bitsOf(texts, { prefill, cycles }) {
+  const bits = (prefill ? prefill.texts : []).map((piece) => ({ piece, state: /** @type {State} */ ("plain") }));
+  for (const { texts: pieces, targetToken, drafts, tree } of cycles) {
+    const written = pieces.map((piece) => ({ piece, state: /** @type {State} */ ("accepted") })),
+      rejected = !tree && drafts.find((draft) => draft.state === "rejected"),
+      last = written[written.length - 1];
+    if (targetToken && last) last.state = targetToken.state;
+    if (rejected) written.splice(-1, 0, { piece: nameOf(texts, rejected), state: "rejected" });
+    bits.push(...written);
+  }
+  return bits.filter(({ piece }) => piece);
 }
 
-/* Says which lane was faster, or that the machine was busy. Returns "" if the lanes cannot be compared. */
-function headline(texts, run, figures) {
-  const { params, rule, lossless } = speculativeOf(run).started || {},
-    headlines = texts.finish.headline;
-  if (!figures.speedup || !params) return "";
-  if (wasMachineBusy(run)) return texts.figures.busy;
-  const sampled = params.temperature > 0 && rule !== SHARED_NOISE,
-    agreement =
-      serverOf(speculativeOf(run)) || (sampled && lossless === false)
-        ? ""
-        : sampled
-          ? headlines.odds
-          : findDivergence(run).at < 0
-            ? headlines.words
-            : "",
-    outcome = figures.speedup >= 1.02 ? "faster" : figures.speedup < 0.98 ? "slower" : "even";
-  return (
-    fillText(headlines[outcome], {
-      times: toFixed(figures.speedup, outcome === "slower" ? 2 : 1),
-    }) + agreement
-  );
-}
-
-/* Returns the tokens that a lane has written by the time `ms`, each with its state. */
-const tokensAt = (lane, ms) =>
-  [
-    ...(lane.prefill ? lane.prefill.texts.map((piece) => ({ piece, state: "pla" })) : []),
-    ...lane.cycles.slice(0, countCyclesBy(lane.cycles, ms)).flatMap(({ texts: pieces, targetToken }) =>
-      pieces.map((piece, i) => ({
-        piece,
-        state: targetToken && i === pieces.length - 1 ? targetToken.state : "acc",
-      })),
-    ),
-  ].filter(({ piece }) => piece);
-
-/* Breaks tokens into lines, between words if possible. Returns each line as a list of parts with their x and width. */
+/** Breaks tokens into lines, between words if possible. Returns each line as a list of parts with their x and width.
+ * @param {Bit[]} tokens @param {(text: string) => number} widthOf
+ * @param {number} maxWidth */
 function linesOf(tokens, widthOf, maxWidth) {
   const lines = /** @type {any[][]} */ ([[]]);
   let x = 0;
@@ -115,66 +60,87 @@ function linesOf(tokens, widthOf, maxWidth) {
   return lines;
 }
 
-/* Paints the picture in the page's current colours and font. */
-function paintPicture(canvas, texts, run) {
-  const context = canvas.getContext("2d"),
-    endMs = speculativeOf(run).endMs,
-    { title, rows, speedup, longest } = summarize(texts, run),
-    styles = getComputedStyle(/** @type {Element} */ (document.querySelector(".sd-player"))),
-    font = styles.fontFamily,
-    colourOf = (name) => styles.getPropertyValue("--sd-" + name).trim(),
-    barColour = document.querySelector(".dark") ? "acc" : "acc-l";
-  const drawText = (text, x, y, size, weight, fill, right = false) => {
-    context.font = `${weight} ${size}px ${font}`;
-    context.fillStyle = colourOf(fill);
-    context.textAlign = right ? "right" : "left";
-    context.fillText(text, x, y, right ? undefined : WIDTH - x - PADDING);
+/** Paints the card in the page's current colours and font. @param {HTMLCanvasElement} canvas
+ * @param {PlayerTexts} texts @param {Run} run */
+function paintCard(canvas, texts, run) {
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")),
+    { headline, clock, rows } = summarize(texts, run),
+    styles = getComputedStyle(document.querySelector(".sd-player")),
+    isDark = Boolean(document.querySelector(".dark")),
+    colourOf = (/** @type {string} */ name) => styles.getPropertyValue("--sd-" + name).trim();
+  const setFont = (/** @type {number} */ size, weight = 400) =>
+    (context.font = `${weight} ${size}px ${styles.fontFamily}`);
+  /** @param {string} text @param {number} x @param {number} y @param {number} size @param {number} weight
+   * @param {string} fill @param {"left" | "right"} [align] */
+  const drawText = (text, x, y, size, weight, fill, align = "left") => {
+    setFont(size, weight);
+    Object.assign(context, { fillStyle: colourOf(fill), textAlign: align });
+    context.fillText(text, x, y, align === "right" ? undefined : WIDTH - x - PADDING);
+    context.textAlign = "left";
+  };
+  const fillRect = (/** @type {string} */ name, /** @type {[number, number, number, number]} */ ...box) => {
+    context.fillStyle = colourOf(name);
+    context.fillRect(...box);
+  };
+  const breakLines = (/** @type {Bit[]} */ bits, /** @type {number} */ size) => {
+    setFont(size);
+    return linesOf(bits, (text) => context.measureText(text).width, WIDTH - 2 * PADDING - 24);
   };
   Object.assign(canvas, { width: WIDTH, height: HEIGHT });
-  context.fillStyle = colourOf("page");
-  context.fillRect(0, 0, WIDTH, HEIGHT);
-  drawText(texts.finish.brand, PADDING, 58, 22, 600, "ink-2");
-  drawText(title, PADDING, 112, 40, 600, "ink");
-  rows.forEach(({ name, kind, lane, time, label }, i) => {
-    const y = 164 + i * 226,
-      tokens = tokensAt(lane, endMs);
-    drawText(name, PADDING, y, 24, 600, "ink");
-    const clock = fillText(texts.lane.clock, { tokens: tokens.length });
-    drawText(endMs + EPS >= time ? label : clock, WIDTH - PADDING, y, 22, 400, "ink-2", true);
-    context.fillStyle = colourOf("surface-2");
-    context.fillRect(PADDING, y + 12, WIDTH - 2 * PADDING, 8);
-    context.fillStyle = colourOf(kind === "plain" ? "ink-2" : barColour);
-    context.fillRect(PADDING, y + 12, ((WIDTH - 2 * PADDING) * Math.min(endMs, time)) / (longest || 1), 8);
-    context.font = `400 ${FONT_PX}px ${font}`;
-    context.textAlign = "left";
-    const lines = linesOf(tokens, (text) => context.measureText(text).width, WIDTH - 2 * PADDING);
-    if (lines.length > MAX_LINES) drawText("…", PADDING - 26, y + 48, FONT_PX, 400, "ink-2");
-    lines.slice(-MAX_LINES).forEach((line, n) => {
-      const baseline = y + 48 + n * LINE_PX;
-      for (const { shown, state, x, width } of line) {
-        const indent = context.measureText(shown.slice(0, shown.search(/\S|$/))).width;
-        if (state !== "pla") {
-          context.fillStyle = colourOf(state);
-          context.fillRect(PADDING + x + indent, baseline - 24, width - indent, 30);
-          context.fillStyle = colourOf(state + "-l");
-          context.fillRect(PADDING + x + indent, baseline + 4, width - indent, 3);
-        }
-        context.fillStyle = state === "pla" ? colourOf("ink") : ON_TINT;
-        context.fillText(shown, PADDING + x, baseline);
-      }
-    });
-  });
-  if (speedup) {
-    const measured = fillText(texts.finish.measured, { times: toFixed(speedup) });
-    drawText(wasMachineBusy(run) ? texts.say.busy : measured, PADDING, HEIGHT - 24, 28, 600, "ink");
-  }
+  fillRect("page", 0, 0, WIDTH, HEIGHT);
+  drawText(texts.finish.brand, PADDING, 56, 21, 600, "ink-2");
   if (location.protocol === "https:")
-    drawText(location.host + location.pathname, WIDTH - PADDING, HEIGHT - 24, 22, 400, "ink-2", true);
+    drawText(location.host + location.pathname, WIDTH - PADDING, 56, 21, 400, "ink-2", "right");
+  let y = 104;
+  const prompt = breakLines([{ piece: run.header.prompt || "", state: "plain" }], 26);
+  for (const [i, line] of prompt.slice(0, PROMPT_LINES).entries()) {
+    const text = line.map(({ shown }) => shown).join("");
+    drawText(text + (i === PROMPT_LINES - 1 && prompt.length > PROMPT_LINES ? " …" : ""), PADDING, y, 26, 400, "ink");
+    y += 36;
+  }
+  drawText(headline, PADDING, (y += 28), 46, 600, "ink");
+  if (clock) drawText(clock, PADDING, (y += 40), 26, 400, "ink-2");
+  y += 24;
+  const barWidth = WIDTH - 2 * PADDING - NAME_PX;
+  for (const { name, kind, share, label } of rows) {
+    drawText(name, PADDING, y + 25, 22, 600, "ink");
+    fillRect("surface-2", PADDING + NAME_PX, y, barWidth, 36);
+    fillRect(
+      kind === "plain" ? "line-2" : isDark ? "accepted-l" : "accepted",
+      PADDING + NAME_PX,
+      y,
+      barWidth * share,
+      36,
+    );
+    drawText(label, PADDING + NAME_PX + 12, y + 25, 21, 600, "ink");
+    y += 46;
+  }
+  const lines = breakLines(bitsOf(texts, speculativeOf(run)), FONT_PX),
+    count = Math.floor((HEIGHT - 22 - y) / LINE_PX);
+  lines.slice(0, count).forEach((line, n) => {
+    const baseline = y + (n + 1) * LINE_PX - 4;
+    for (const { shown, state, x, width } of line) paintBit(shown, state, PADDING + x, baseline, width);
+    const { x, width } = line[line.length - 1];
+    if (n === count - 1 && lines.length > count) drawText(" …", PADDING + x + width, baseline, FONT_PX, 400, "ink-2");
+  });
+
+  /** @param {string} shown @param {State} state @param {number} x @param {number} baseline @param {number} width */
+  function paintBit(shown, state, x, baseline, width) {
+    setFont(FONT_PX);
+    const indent = context.measureText(shown.slice(0, shown.search(/\S|$/))).width;
+    if (state !== "plain") {
+      fillRect(state, x + indent, baseline - 24, width - indent, 31);
+      if (state !== "rejected") fillRect(state + "-l", x + indent, baseline + 4, width - indent, 3);
+    }
+    context.fillStyle = state === "plain" ? colourOf("ink") : ON_TINT;
+    context.fillText(shown, x, baseline);
+    if (state === "rejected") fillRect("rejected-l", x + indent, baseline - 9, width - indent, 3);
+  }
 }
 
-/* Returns a promise of the picture as a PNG file. */
+/** Returns the card as a PNG file. @param {PlayerTexts} texts @param {Run} run @returns {Promise<Blob>} */
 export function drawPicture(texts, run) {
   const canvas = document.createElement("canvas");
-  paintPicture(canvas, texts, run);
-  return new Promise((resolve) => canvas.toBlob(resolve));
+  paintCard(canvas, texts, run);
+  return new Promise((resolve) => canvas.toBlob((blob) => resolve(/** @type {Blob} */ (blob))));
 }

@@ -9,14 +9,43 @@ import { AUTO } from "#page/race/labels.js";
 const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
 const FRAME_MS = 30; // least ms between two drawings; doubled during a run, whose engine may need this CPU
 
+/** Returns what a player without a run shows. @returns {View} */
+export const createView = () => ({
+  run: /** @type {any} */ (null), // until the first line of a log arrives, and only then
+  firstRun: null,
+  linkedRun: null, // the run that a link brought
+  finishedRun: null, // the run whose summary is on show
+  timeMs: 0,
+  asChips: false,
+  widths: { gantt: 0, bars: 0, curve: 0 },
+  playing: false,
+  slowdown: 100,
+  autoSpeed: true,
+  zoom: "close",
+  zoomChosen: false,
+  rejectionPause: "armed", // "holding" during the pause, then "spent"
+  timer: 0,
+  frameId: 0,
+  touched: false,
+  lastFrameMs: 0,
+  paintedAt: 0,
+  pauseMs: 0,
+  settleMs: 0, // how long the verdicts of a cycle move
+  settleProgress: 1, // 0 to 1: how far they have moved
+  onScreen: true,
+  chartsOnScreen: false,
+  chartsStale: false,
+});
+
+/** @param {View} view @param {boolean} reducedMotion @param {Act} draw @param {Act} announce */
 export function createPlayback(view, reducedMotion, draw, announce) {
-  function seek(ms) {
+  function seek(/** @type {number} */ ms) {
     view.timeMs = clamp(ms, 0, replayEnd(view.run));
     if (!view.zoomChosen) view.zoom = isOver(view.run) && isAtEnd(view) ? "run" : "close";
     draw();
   }
 
-  function advance(now) {
+  function advance(/** @type {number} */ now) {
     if (!view.playing || !view.run) return;
     view.frameId = requestAnimationFrame(advance);
     if (!view.onScreen) return void (view.lastFrameMs = now); // off screen, time stands still
@@ -38,7 +67,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     draw();
   }
 
-  const isSlowMotion = (done) =>
+  const isSlowMotion = (/** @type {number} */ done) =>
     view.autoSpeed && !reducedMotion && done < FIRST_CYCLES.length && view.run.header.source !== "live";
 
   function chooseSpeed() {
@@ -50,7 +79,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
 
   /* Commits a cycle in slow motion: time stops while its verdicts move and the visitor reads about it. */
-  function commitInSlowMotion(cycle) {
+  function commitInSlowMotion(/** @type {Cycle} */ cycle) {
     const { settleMs, readMs } = FIRST_CYCLES[countCyclesBy(speculativeOf(view.run).cycles, cycle.endMs) - 1],
       willHold = view.rejectionPause === "armed" && findFirstRejection(view.run) === cycle;
     Object.assign(view, {
@@ -62,7 +91,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     draw();
   }
 
-  function waitPause(elapsed) {
+  function waitPause(/** @type {number} */ elapsed) {
     view.pauseMs -= elapsed;
     const progress = Math.min(1, view.settleProgress + elapsed / view.settleMs),
       moved = progress !== view.settleProgress;
@@ -77,7 +106,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (!view.zoomChosen) view.zoom = "run";
   }
 
-  function play(shouldPlay) {
+  function play(/** @type {boolean} */ shouldPlay) {
     if (!view.run) return;
     clearTimeout(view.timer);
     if (view.rejectionPause === "holding") view.rejectionPause = "spent";
@@ -100,7 +129,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   /* Pauses a recording once, at its first rejection, and plays on if the visitor does not take over. */
-  function holdAt(ms) {
+  function holdAt(/** @type {number} */ ms) {
     Object.assign(view, { timeMs: ms, playing: false, rejectionPause: "holding", settleProgress: 1, pauseMs: 0 });
     draw();
     if (!view.touched) view.timer = setTimeout(() => view.rejectionPause === "holding" && play(true), HOLD_MS);
@@ -112,19 +141,19 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   /* Stops the replay at a time that the visitor chose. */
-  function seekByHand(ms) {
+  function seekByHand(/** @type {number} */ ms) {
     if (!view.run) return;
     markTouched();
     Object.assign(view, { playing: false, rejectionPause: "spent", settleProgress: 1, pauseMs: 0 });
     seek(ms);
   }
 
-  function jump(ms) {
+  function jump(/** @type {number} */ ms) {
     seekByHand(ms);
     announce();
   }
 
-  function step(direction) {
+  function step(/** @type {number} */ direction) {
     if (!view.run) return;
     const cycles = speculativeOf(view.run).cycles,
       done = countCyclesBy(cycles, view.timeMs),
@@ -140,7 +169,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     slow: view.slowdown,
     closed: Boolean(view.run && view.run.closed),
   });
-  function showMoment({ t, settle = 1, playing = false, slow = view.slowdown }) {
+  function showMoment(/** @type {Moment} */ { t, settle = 1, playing = false, slow = view.slowdown }) {
     if (!view.run) return;
     markTouched();
     cancelAnimationFrame(view.frameId);
@@ -148,7 +177,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     seek(t);
   }
 
-  function setSpeed(slowdown) {
+  function setSpeed(/** @type {number | "auto"} */ slowdown) {
     const automatic = slowdown === AUTO;
     Object.assign(view, {
       slowdown: !automatic ? slowdown : view.run ? chooseSpeed() : 100,

@@ -15,7 +15,7 @@ import {
 } from "#page/race/run.js";
 import { figuresAt } from "#page/race/measure.js";
 import { createReader, readLog } from "#page/race/log.js";
-import { createPlayback } from "#page/race/playback.js";
+import { createPlayback, createView } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";
 import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
@@ -33,30 +33,13 @@ import { createAccount } from "#page/race/account.js";
 import { watchSizes } from "#page/race/sizes.js";
 import { createCards } from "#page/race/cards.js";
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger | null} [trigger] */
 function mountPlayer(element, props, watch, trigger) {
   const texts = JSON.parse(props.words),
     root = element.querySelector(".sd-player"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const view = {
-    run: /** @type {any} */ (null),
-    firstRun: /** @type {any} */ (null),
-    timeMs: 0,
-    asChips: false,
-    widths: { gantt: 0, bars: 0, curve: 0 },
-    playing: false,
-    slowdown: 100,
-    zoom: "close",
-    zoomChosen: false,
-    rejectionPause: "armed", // "holding" during the pause, then "spent"
-    timer: /** @type {any} */ (0),
-    touched: false,
-    lastFrameMs: 0,
-    autoSpeed: true,
-    settleProgress: 1, // 0 to 1: progress of the verdicts' animation
-    onScreen: true,
-    chartsOnScreen: false,
-  };
+  const view = createView();
   const reader = createReader(),
     log = () => props.value || "",
     playback = createPlayback(view, reducedMotion, draw, announce),
@@ -65,9 +48,14 @@ function mountPlayer(element, props, watch, trigger) {
     cards = createCards(texts, root, part, view, markTouched),
     heading = createHeading(texts, root, part, view),
     paintMeters = createMeters(texts, root, part, view, heading.createTerm),
-    story = createStory(texts, view, createDraftLinks({ texts, view, root, lanes, cards, markTouched }), () => trigger);
+    story = createStory(
+      texts,
+      view,
+      createDraftLinks({ texts, view, root, lanes, cards, markTouched }),
+      () => trigger ?? null,
+    );
   const flow = createFlow(part.flow, texts),
-    paintFinish = createFinish(part.flow, texts, root),
+    paintFinish = createFinish(part.flow, texts, root, againOf),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
     drawCurve = createCurve(texts, part, view),
@@ -77,14 +65,14 @@ function mountPlayer(element, props, watch, trigger) {
 
   /* -- reading the log -- */
 
-  function readNewLog() {
+  function readNewLog(fromLink = false) {
     const isNew = readLog(reader, log());
     const isOtherRun = reader.run && (isNew || view.run === null || reader.run !== view.run);
-    view.run = reader.run;
+    view.run = /** @type {Run} */ (reader.run);
     if (!view.run) return showEmpty();
     view.run.closed ||= view.run.header.source !== "live"; // a recording never grows
     view.firstRun ??= view.run;
-    if (isOtherRun) beginRun(isNew);
+    if (isOtherRun) beginRun(isNew, fromLink);
     lanes.build();
     if (reducedMotion && view.run.header.source === "live") view.timeMs = replayEnd(view.run);
     draw();
@@ -101,13 +89,16 @@ function mountPlayer(element, props, watch, trigger) {
   }
 
   /* Replaces the run on show, even if the new one has the same header. */
-  function load(log, fromLink = false) {
+  function load(/** @type {string} */ log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());
-    view.run = null;
-    view.fromLink = fromLink; // makes `readNewLog` open the run at its end
-    readNewLog();
-    view.fromLink = false;
+    view.run = /** @type {any} */ (null);
+    readNewLog(fromLink);
+    announceOpened(log);
+  }
+
+  /* Makes the page fill in the settings of a run, which the first two lines of its log hold. */
+  function announceOpened(/** @type {string} */ log) {
     if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
   }
 
@@ -120,13 +111,13 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  function beginRun(isNew) {
+  function beginRun(/** @type {boolean} */ isNew, /** @type {any} */ fromLink) {
     clearTimeout(view.timer);
     cards.hide();
     const live = view.run.header.source === "live",
       // a finished run of a server is sent again, now with its counts; the visitor has seen it already
-      openAtEnd = view.fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
-    view.linkedRun = view.fromLink ? view.run : null;
+      openAtEnd = fromLink || (isNew && live && isServed(view.run) && isOver(view.run));
+    view.linkedRun = fromLink ? view.run : null;
     Object.assign(view, {
       timeMs: openAtEnd ? replayEnd(view.run) : 0,
       zoom: view.zoomChosen ? view.zoom : openAtEnd ? "run" : "close",
@@ -136,7 +127,7 @@ function mountPlayer(element, props, watch, trigger) {
     });
     if (view.autoSpeed) view.slowdown = playback.chooseSpeed();
     lanes.clear();
-    if (drawnKey !== null && !view.fromLink) showStage();
+    if (drawnKey !== null && !fromLink) showStage();
     drawnKey = null;
     heading.paint();
     if (!reducedMotion && !openAtEnd) view.timer = setTimeout(() => play(true), live ? 0 : 400);
@@ -181,7 +172,7 @@ function mountPlayer(element, props, watch, trigger) {
       heading.paintProgress(figures);
       paintMeters(figures, end);
       setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
-      part.say.replaceChildren(...story.sentence(figures));
+      part.say.replaceChildren(...story.momentSentence(figures));
       part.foot.replaceChildren(story.footnote());
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
@@ -195,15 +186,26 @@ function mountPlayer(element, props, watch, trigger) {
   }
 
   /* Draws the charts below the lanes. */
-  function drawBelow(figures, end) {
+  function drawBelow(/** @type {Figures} */ figures, /** @type {number} */ end) {
     view.chartsStale = false;
     drawBars(figures);
     drawCurve(figures, end);
     paintAccount(figures);
   }
 
+  /* Returns what starts a live run again. If the fields hold other settings, they are first filled in from the run. */
+  function againOf(/** @type {Run} */ run) {
+    const button = document.getElementById("run");
+    if (!trigger || !button || run.header.source !== "live") return null;
+    return () => {
+      if (!root.hasAttribute("data-other")) return button.click();
+      window.addEventListener("sd-settings", () => button.click(), { once: true });
+      announceOpened(log());
+    };
+  }
+
   /* Draws the current cycle or, at the run's end, the summary. Cycles too fast to animate are drawn finished. */
-  function drawFlow(figures, isComplete) {
+  function drawFlow(/** @type {Figures} */ figures, /** @type {boolean} */ isComplete) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =
         isComplete &&
@@ -238,7 +240,7 @@ function mountPlayer(element, props, watch, trigger) {
     draw(true); // even off screen, because widths have changed
   }
 
-  function stateName(end, isComplete) {
+  function stateName(/** @type {number} */ end, /** @type {boolean} */ isComplete) {
     if (view.rejectionPause === "holding") return "first-rejection";
     if (isAtEnd(view)) return isComplete ? "done" : "waiting";
     return view.playing ? "playing" : "paused";
@@ -248,7 +250,8 @@ function mountPlayer(element, props, watch, trigger) {
     part.announce.textContent = part.say.textContent;
   }
 
-  Object.assign(root, {
+  /** @type {PlayerApi} */
+  const api = {
     words: texts,
     run: () => view.run,
     isFirst: () => view.run !== null && view.run === view.firstRun, // the run that the page loaded with
@@ -261,26 +264,30 @@ function mountPlayer(element, props, watch, trigger) {
     ended: markEnded,
     moment: playback.moment,
     show: playback.showMoment,
-  }); // the API for other scripts on the page
+    moveTo,
+  };
+  Object.assign(root, api);
   labelPlayer(texts, part, SPEEDS);
-  const watchProps = () => [watch("value", readNewLog), watch("ended", markEnded)];
+  const watchProps = () => [watch("value", () => readNewLog()), watch("ended", markEnded)];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);
   readNewLog();
   watchProps();
 
-  /* Moves the player into Gradio's component. `shared/first.js` drew the player before Gradio was loaded. */
-  root.moveTo = (place, itsProps, itsWatch, itsTrigger) => {
+  /** Moves the player into Gradio's component. `shared/first.js` drew the player before Gradio was loaded.
+   * @param {Element} place @param {Props} itsProps @param {Watch} itsWatch @param {Trigger} itsTrigger */
+  function moveTo(place, itsProps, itsWatch, itsTrigger) {
     const focused = /** @type {any} */ (document.activeElement);
     place.querySelector(".sd-player").replaceWith(root);
     if (root.contains(focused)) focused.focus({ preventScroll: true });
     [props, watch, trigger] = [itsProps, itsWatch, itsTrigger];
     watchProps();
     readNewLog();
-  };
+  }
 }
 
-export function mount(element, props, watch, trigger = null) {
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} [trigger] */
+export function mount(element, props, watch, trigger) {
   const firstScreen = document.getElementById("first"),
     earlyPlayer = firstScreen && firstScreen.querySelector(".sd-player");
   if (earlyPlayer && earlyPlayer.moveTo && !firstScreen.contains(element))

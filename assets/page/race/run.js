@@ -18,43 +18,50 @@ export const NO_TOTALS = {
   checkMs: 0,
 };
 
-export const speculativeOf = (run) => run.lanes[run.names[0]];
+export const speculativeOf = (/** @type {Run} */ run) => run.lanes[run.names[0]];
+/** @param {Run} run */
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
-export const peerOf = (run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
+export const peerOf = (/** @type {Run} */ run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
+
+/* Returns how the speculative lane was started; all fields are missing until it is. */
+export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>} */ (speculativeOf(run).started || {});
 
 /* A lane can belong to a server, such as vLLM, that is watched from outside. */
-export const serverOf = (lane) => (lane && lane.started && lane.started.server) || "";
+export const serverOf = (/** @type {Lane} */ lane) => (lane && lane.started && lane.started.server) || "";
+/** @param {Run} run */
 export const isServed = (run) => Boolean((run.header.models || {}).server || serverOf(speculativeOf(run)));
-export const countMethodOf = (lane) => (lane.finished && lane.finished.counted) || "";
+export const countMethodOf = (/** @type {Lane} */ lane) => (lane.finished && lane.finished.counted) || "";
 /* Returns whether the drafts of each cycle are known. */
-export const reportsDrafts = (lane) =>
+export const reportsDrafts = (/** @type {Lane} */ lane) =>
   !serverOf(lane) || ["exact", "merged"].includes(countMethodOf(lane)) || isPlainServer(lane);
 /* Returns whether the lane belongs to a server that does not speculate. */
-const isPlainServer = (lane) =>
+const isPlainServer = (/** @type {Lane} */ lane) =>
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countMethodOf(lane));
 
-export const isOver = (run) => run.closed || run.names.every((name) => run.lanes[name].finished);
+export const isOver = (/** @type {Run} */ run) => run.closed || run.names.every((name) => run.lanes[name].finished);
+/** @param {Run} run */
 export const wasStopped = (run) => run.closed && !run.names.every((name) => run.lanes[name].finished);
 
 /* Returns the time in ms up to which the replay can play. While lanes run, this is the time that all running lanes have
  * reached. A server runs one lane after another, so its latest lane counts. */
-export function replayEnd(run) {
+export function replayEnd(/** @type {Run} */ run) {
   const lanes = run.names.map((name) => run.lanes[name]);
   if (isOver(run) || isServed(run)) return Math.max(...lanes.map((lane) => lane.endMs));
   const running = lanes.filter((lane) => !lane.finished);
   return Math.min(...running.map((lane) => lane.endMs));
 }
 
-export const findFirstRejection = (run) =>
-  speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "res") || null;
+export const findFirstRejection = (/** @type {Run} */ run) =>
+  speculativeOf(run).cycles.find((cycle) => cycle.targetToken && cycle.targetToken.state === "resampled") || null;
 
-/* Returns the lanes in the order of the page: speculative, plain, and the peer (another engine), if they exist. */
-export const lanesOf = (run) => [speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean);
+/** Returns the lanes in the order of the page: speculative, plain, and the peer (another engine), if they exist.
+ * @param {Run} run */
+export const lanesOf = (run) => /** @type {Lane[]} */ ([speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean));
 
 /* Returns whether `view` shows the last moment that its run has reached. */
-export const isAtEnd = (view) => view.timeMs >= replayEnd(view.run) - EPS;
+export const isAtEnd = (/** @type {View} */ view) => view.timeMs >= replayEnd(view.run) - EPS;
 
-export const isGreedy = (run) => {
+export const isGreedy = (/** @type {Run} */ run) => {
   const { started } = speculativeOf(run);
   return Boolean(started && started.params && started.params.temperature === 0);
 };

@@ -5,19 +5,20 @@ import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
 
-/* `view` holds the run and the time on show. `createMark` creates a coloured token. `createNumbersButtons` creates the
- * buttons that lead to a draft's numbers. */
+/** `view` holds the run and the time on show. `createMark` creates a coloured token. `createNumbersButtons` creates the
+ * buttons that lead to a draft's numbers. @param {PlayerTexts} texts @param {View} view
+ * @param {(state: State, word: Word) => Part} createMark @param {(draft: Draft) => Part} createNumbersButtons */
 export function createServerSentences(texts, view, createMark, createNumbersButtons) {
   const serverTexts = texts.server;
 
-  function sentence(cycle, counts) {
-    const rejectedAt = cycle.drafts.findIndex((draft) => draft.state === "rej"),
+  function cycleSentence(/** @type {Cycle} */ cycle, /** @type {Values} */ counts) {
+    const rejectedAt = cycle.drafts.findIndex((draft) => draft.state === "rejected"),
       n = cycle.drafts.length;
     if (!reportsDrafts(speculativeOf(view.run)))
       return [fillText(cycle.gained === 1 ? serverTexts.arrived_one : serverTexts.arrived, counts)];
     if (!n) return [fillText(texts.say.nothing, counts)];
     if (!cycle.targetToken) return [fillText(texts.say.ended, counts)];
-    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken);
     if (rejectedAt < 0)
       return fillTemplate(n === 1 ? texts.say.bonus_one : texts.say.bonus, {
         ...counts,
@@ -31,15 +32,16 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   }
 
   /* Sums up a run; warns if no draft was reported or accepted. */
-  function endSentences(figures, values) {
-    const totals = speculativeOf(view.run).finished || {},
+  function endSentences(/** @type {Figures} */ figures, /** @type {Values} */ values) {
+    const totals = /** @type {Record<string, number>} */ (speculativeOf(view.run).finished || {}),
+      speedup = Number(figures.speedup),
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
       accepted = figures.reported ? figures.speculative.accepted : totals.accepted || 0;
     const outcome = !plainOf(view.run)
       ? serverTexts.alone
-      : figures.speedup >= 1.02
+      : speedup >= 1.02
         ? serverTexts.faster
-        : figures.speedup < 0.98
+        : speedup < 0.98
           ? serverTexts.slower
           : serverTexts.even;
     return [
@@ -48,11 +50,11 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
     ];
   }
 
-  return { sentence, endSentences };
+  return { cycleSentence, endSentences };
 }
 
 /* Shows a badge that says how a server's tokens were divided into cycles. */
-export function showCountMethod(texts, node, lane) {
+export function showCountMethod(/** @type {PlayerTexts} */ texts, /** @type {Part} */ node, /** @type {Lane} */ lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";
   node.hidden = !name;
@@ -62,10 +64,12 @@ export function showCountMethod(texts, node, lane) {
   node.dataset.counted = name;
 }
 
-/* Returns the text for a lane's heading: the server's name, its version and, if it speculates, its draft length. */
+/** Returns the text for a lane's heading: the server's name, its version and, if it speculates, its draft length.
+ * @param {PlayerTexts} texts @param {Record<string, any>} server */
 export const describeServer = (texts, { kind, version, k }) =>
   fillText(k ? texts.server.drafts : texts.server.watched, {
     server: formatServerName({ kind, version }),
     k,
   });
+/** @param {Record<string, any>} server */
 export const formatServerName = ({ kind, version }) => `${kind || ""} ${version || ""}`.trim();

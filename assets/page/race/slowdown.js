@@ -15,13 +15,13 @@ const NEXT_MS = 1000, // ms that each of the next three cycles takes
 const READABLE = 150; // tokens/s; nobody can read along at a higher speed
 const SLOWDOWNS = [1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200];
 
-function tokensPerSecond(run) {
+function tokensPerSecond(/** @type {Run} */ run) {
   const lane = speculativeOf(run);
   return lane.endMs > EPS ? (countTokens(lane, lane.cycles.length) / lane.endMs) * 1000 : Infinity;
 }
 
 /* Returns the slowdown at the time `ms` of the run: at 10, the replay is ten times slower than the run was. */
-export function chooseSlowdown(run, ms) {
+export function chooseSlowdown(/** @type {Run} */ run, /** @type {number} */ ms) {
   const cycles = speculativeOf(run).cycles,
     done = countCyclesBy(cycles, ms),
     firstCycles = cycles.slice(0, FIRST_CYCLES.length);
@@ -40,4 +40,4 @@ export function chooseSlowdown(run, ms) {
   );
 }
 
-export const chooseLiveSlowdown = (run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);
+export const chooseLiveSlowdown = (/** @type {Run} */ run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);

@@ -1,53 +1,45 @@
-/* Extends tokens to whole words for the page's sentences, because a token can be a part of a word. */
+/* Finds the words that tokens are parts of, for the page's sentences. Only the token itself was judged, so a word is
+ * told in parts: what stood before the token, the token, and whether the word goes on after it. */
+
+import { BYTES } from "#page/race/text.js";
 
 // Latin, Cyrillic and Greek put spaces between words; marks and digits continue a word
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}\p{N}]/u;
 const MAX_LENGTH = 24; // characters
 
-const startsWord = (piece) => LETTER.test([...piece][0] || "");
-const endsWord = (piece) => LETTER.test([...piece].pop() || "");
+const startsWord = (/** @type {string} */ piece) => LETTER.test([...piece][0] || "");
+const endsWord = (/** @type {string} */ piece) => LETTER.test([...piece].pop() || "");
 
-/* Returns the beginning of the word that `piece` continues. */
-function wordBefore(before, piece) {
+/** Returns a token's word in parts; `head` is "" if the word is too long.
+ * @param {{ piece: string, character?: string }} token @param {string[]} before @param {string} [next]
+ * @returns {Word} */
+export function wordOf(token, before, next = "") {
+  const { piece } = token;
   let head = "";
-  if (!startsWord(piece)) return head;
-  for (let i = before.length - 1; i >= 0 && endsWord(before[i]); i--) {
+  for (let i = before.length - 1; startsWord(head || piece) && i >= 0 && endsWord(before[i]); i--)
     head = before[i] + head;
-    if (!startsWord(before[i])) break;
-  }
-  return head;
+  if ((head + piece).trim().length > MAX_LENGTH) head = "";
+  return { ...token, head, goesOn: endsWord(piece) && startsWord(next) };
 }
 
-/* Returns the rest of the word that `piece` begins. */
-function wordAfter(piece, after) {
-  let tail = "";
-  if (!endsWord(piece)) return tail;
-  for (const next of after) {
-    if (!startsWord(next)) break;
-    tail += next;
-    if (!endsWord(next)) break;
-  }
-  return tail;
+/* Returns the pieces of the last cycles before `cycle`, with its own first `count` drafts. */
+function piecesBefore(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ count) {
+  const index = lane.cycles.indexOf(cycle);
+  return [lane.prefill, ...lane.cycles.slice(Math.max(0, index - 3), index)]
+    .filter(Boolean)
+    .flatMap(({ pieces }) => pieces)
+    .concat(cycle.drafts.slice(0, count).map((draft) => draft.piece));
 }
 
-/* Returns the word that a piece is part of, or only the piece if the word is too long. */
-export function completeWord(piece, before, after) {
-  const word = wordBefore(before, piece) + piece + wordAfter(piece, after);
-  return word.trim().length <= MAX_LENGTH ? word : piece;
-}
+/* Returns the word of the draft at index `i` of a chain. */
+export const draftWord = (/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ i) =>
+  wordOf(cycle.drafts[i], piecesBefore(lane, cycle, i), cycle.drafts[i + 1]?.piece);
 
-/* Returns both words of a rejection: the word that contains the draft, and the target's word in its place. */
-export function rejectedWords(lane, cycle, i) {
-  const index = lane.cycles.indexOf(cycle),
-    accepted = cycle.drafts.slice(0, i).map((draft) => draft.piece);
-  const before = [lane.prefill, ...lane.cycles.slice(Math.max(0, index - 3), index)]
-      .filter(Boolean)
-      .flatMap(({ pieces }) => pieces)
-      .concat(accepted),
-    drafted = cycle.drafts.slice(i + 1).map((draft) => draft.piece),
-    written = lane.cycles.slice(index + 1, index + 4).flatMap(({ pieces }) => pieces);
-  return {
-    draft: completeWord(cycle.drafts[i].piece, before, drafted),
-    targetWord: completeWord(cycle.targetToken.piece, before, written),
-  };
+/* Returns the word of the token that the target adds after `count` accepted drafts of a chain. */
+export function targetWord(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ count) {
+  const { piece } = /** @type {TargetToken} */ (cycle.targetToken),
+    later = lane.cycles.slice(lane.cycles.indexOf(cycle) + 1, lane.cycles.indexOf(cycle) + 5),
+    texts = [cycle.texts[cycle.texts.length - 1], ...later.flatMap((next) => next.texts)];
+  const character = BYTES.test(piece) ? texts.find(Boolean) : "";
+  return wordOf({ piece, character }, piecesBefore(lane, cycle, count), later[0]?.pieces[0]);
 }

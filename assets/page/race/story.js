@@ -2,6 +2,7 @@
 
 import {
   speculativeOf,
+  startedOf,
   plainOf,
   peerOf,
   isOver,
@@ -17,30 +18,56 @@ import { findTip } from "#page/race/cycle.js";
 import { findDivergence } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
-import { formatPiece, pickText, fillTemplate, fillText, joinSentences, methodOf } from "#page/race/text.js";
+import {
+  formatPiece,
+  makeVisible,
+  nameOf,
+  pickText,
+  fillTemplate,
+  fillText,
+  joinSentences,
+  methodOf,
+} from "#page/race/text.js";
 import { createServerSentences } from "#page/race/server.js";
-import { rejectedWords } from "#page/race/spelling.js";
+import { draftWord, targetWord } from "#page/race/spelling.js";
 
-/* Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes. */
+/** Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes.
+ * @param {Figures} figures @param {number} k @param {number} otherCost */
 export function findWinningDepth(figures, k, otherCost) {
+  const { alpha, passCost, draftCost } = /** @type {Record<string, number>} */ (/** @type {object} */ (figures));
   let best = 0,
     speed = 1.02,
     tokens = 1;
   for (let depth = 1, chance = 1; depth < k; depth++) {
-    tokens += chance *= figures.alpha;
-    const cost = 1 + otherCost + ((figures.passCost - 1 + figures.draftCost) * depth) / k;
+    tokens += chance *= alpha;
+    const cost = 1 + otherCost + ((passCost - 1 + draftCost) * depth) / k;
     if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
   }
   return best;
 }
 
-/* `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
- * numbers. `triggerOf()` returns the function that triggers a Gradio event, or null on a saved page. */
+/** `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
+ * numbers. `triggerOf()` returns the function that triggers a Gradio event, or null on a saved page.
+ * @param {PlayerTexts} texts @param {View} view @param {(draft: Draft) => Part} createNumbersButtons
+ * @param {() => Trigger | null} triggerOf */
 export function createStory(texts, view, createNumbersButtons, triggerOf) {
-  const createMark = (state, piece) => html("mark", { class: "sd-" + state }, formatPiece(piece)),
+  /* Marks a token. Within a longer word, only the token itself is underlined, because nothing else was judged. */
+  const createMark = (/** @type {State} */ state, /** @type {Word} */ { head = "", goesOn, ...token }) => {
+      const name = formatPiece(nameOf(texts, token)),
+        isWord = /[\p{L}\p{N}]/u.test(name);
+      return html(
+        "mark",
+        { class: "sd-" + state },
+        head || goesOn
+          ? [head && formatPiece(head), html("u", {}, head ? makeVisible(token.piece) : name), goesOn && "…"]
+          : isWord
+            ? name
+            : `“${name}”`,
+      );
+    },
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
 
-  function sentence(figures) {
+  function momentSentence(/** @type {Figures} */ figures) {
     const says = texts.say,
       lane = speculativeOf(view.run),
       fatal = [lane, plainOf(view.run)]
@@ -59,38 +86,39 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     if (!lane.prefill) return [says.waiting];
     if (!figures.speculative.passes && isServed(view.run)) return [texts.server.begun];
     if (!figures.speculative.passes) return [startSentence(lane.started, drafter)];
-    return cycleSentence(figures.speculative.last, lane.started);
+    return cycleSentence(/** @type {Cycle} */ (figures.speculative.last), lane.started);
   }
 
-  function startSentence(started, drafter) {
+  function startSentence(/** @type {Started | null} */ started, /** @type {string} */ drafter) {
     const { k } = started || { k: "K" };
     return k === 1 && !methodOf(texts.methods, drafter).tree
       ? texts.say.start_one
       : fillText(pickText(texts.say.start, k === 0 ? "none" : drafter), { k });
   }
 
-  function cycleSentence(cycle, started) {
+  function cycleSentence(/** @type {Cycle} */ cycle, /** @type {Started|null} */ started) {
     const says = texts.say,
       n = cycle.drafts.length,
       counts = { cycle: cycle.number, n, total: cycle.gained };
-    if (started && started.server) return serverStory.sentence(cycle, counts);
+    if (started && started.server) return serverStory.cycleSentence(cycle, counts);
     if (!n) return [fillText(says.nothing, counts)];
     if (!cycle.targetToken) return [fillText(says.ended, counts)];
     if (cycle.tree) return treeSentence(cycle, counts);
-    const i = cycle.drafts.findIndex((draft) => draft.state === "rej"),
-      targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece);
+    const i = cycle.drafts.findIndex((draft) => draft.state === "rejected"),
+      lane = speculativeOf(view.run),
+      kept = i < 0 ? n : i,
+      targetMark = createMark(cycle.targetToken.state, targetWord(lane, cycle, kept));
     if (i < 0) return fillTemplate(n === 1 ? says.bonus_one : says.bonus, { ...counts, bonus: targetMark });
     const later = n - i - 1,
-      greedy = started && started.params && started.params.temperature === 0,
-      words = rejectedWords(speculativeOf(view.run), cycle, i);
+      greedy = started && started.params && started.params.temperature === 0;
     const rule = started ? started.rule : "",
       drafter = started ? started.drafter : "",
       method = methodOf(texts.methods, drafter),
       copied = method.kind === "lookup";
     const { small, big } = method.kind === "model" ? says.by_model : says.by_other,
       values = {
-        draft: createMark("rej", words.draft),
-        own: createMark(cycle.targetToken.state, words.targetWord),
+        draft: createMark("rejected", draftWord(lane, cycle, i)),
+        own: targetMark,
         small,
         big,
       };
@@ -108,14 +136,15 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
   }
 
   /* Writes the sentence on a tree: its accepted path, and how the path ends. */
-  function treeSentence(cycle, counts) {
+  function treeSentence(/** @type {Cycle} */ cycle, /** @type {Values} */ counts) {
     const says = texts.say,
       treeTexts = texts.tree,
       tip = findTip(cycle),
       siblings = cycle.drafts.filter((draft) => draft.parent === tip),
       path = [];
-    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("acc", cycle.drafts[i].piece));
-    const targetMark = createMark(cycle.targetToken.state, cycle.targetToken.piece),
+    for (let i = tip; i >= 0; i = cycle.drafts[i].parent) path.unshift(" ", createMark("accepted", cycle.drafts[i]));
+    const { targetToken } = /** @type {Cycle & { targetToken: TargetToken }} */ (cycle),
+      targetMark = createMark(targetToken.state, targetToken),
       values = {
         ...counts,
         path: html("span", {}, path.slice(1)),
@@ -135,7 +164,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     ];
   }
 
-  function endSentences(figures, drafter) {
+  function endSentences(/** @type {Figures} */ figures, /** @type {string} */ drafter) {
     const says = texts.say,
       values = {
         n: figures.speculative.written,
@@ -159,33 +188,41 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
           endReasons(),
         ),
       ];
-    const otherCost = Math.max(0, figures.cost - figures.draftCost - figures.passCost);
+    const [cost, draftCost, passCost, speedup] = [
+        figures.cost,
+        figures.draftCost,
+        figures.passCost,
+        figures.speedup,
+      ].map(Number),
+      otherCost = Math.max(0, cost - draftCost - passCost);
     Object.assign(values, {
-      cost: toFixed(figures.cost),
-      drafting: toFixed(figures.draftCost),
-      checking: toFixed(figures.passCost),
+      cost: toFixed(cost),
+      drafting: toFixed(draftCost),
+      checking: toFixed(passCost),
       rest: toFixed(otherCost),
     });
-    const lost = figures.speedup < 0.98,
-      outcome = fillText(figures.speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
+    const lost = speedup < 0.98,
+      outcome = fillText(speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
     return [
       joinSentences(outcome, peerSentence(figures), endReasons()),
-      ...(lost ? offerAnother(figures, speculativeOf(view.run).started, otherCost) : []),
+      ...(lost ? offerAnother(figures, otherCost) : []),
     ];
   }
 
   /* Creates a button that starts a run that should be faster. */
-  function offerAnother(figures, { k }, otherCost) {
-    const { source, models } = view.run.header;
-    if (!triggerOf() || source !== "live" || models.device === "browser") return [];
-    const depth = findWinningDepth(figures, k, otherCost),
+  function offerAnother(/** @type {Figures} */ figures, /** @type {number} */ otherCost) {
+    const { source, models = {} } = view.run.header,
+      trigger = triggerOf();
+    if (!trigger || source !== "live" || models.device === "browser") return [];
+    const { k = 0 } = startedOf(view.run),
+      depth = findWinningDepth(figures, k, otherCost),
       label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
-    return [" ", createButton(label, () => triggerOf()("tried", { k: depth }), "sd-quiet")];
+    return [" ", createButton(label, () => trigger("tried", { k: depth }), "sd-quiet")];
   }
 
   /* Returns a sentence on the peer (another engine's lane) if the peer finished. */
-  function peerSentence(figures) {
-    return figures.peerSpeedup && peerOf(view.run).finished
+  function peerSentence(/** @type {Figures} */ figures) {
+    return figures.peer && figures.peerSpeedup && peerOf(view.run)?.finished
       ? fillText(texts.peer.done, {
           n: figures.peer.written,
           time: formatDuration(figures.peer.endMs),
@@ -197,7 +234,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
   /* Returns why lanes ended early, or that both lanes wrote the same text to its end. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
-      [a, b] = lanes.map((lane) => lane.finished.reason);
+      [a, b] = lanes.map((lane) => lane.finished?.reason);
+    /** @param {string} who @param {string} reason */
     const explain = (who, reason) => fillText(texts.reason[reason] || "", { who });
     if (!plainOf(view.run)) return [explain(texts.lane.speculative, a)];
     if (a === "end" && b === "end" && isGreedy(view.run)) {
@@ -220,23 +258,23 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
   }
 
   /* Says why a lane ran on a GPU without captured CUDA graphs. */
-  function eagerReason(says) {
+  function eagerReason(/** @type {any} */ says) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,
     );
-    return lane && fillText(says.eager, { who: texts.lane[lane.name], reason: lane.finished.eager });
+    return lane && fillText(says.eager, { who: texts.lane[lane.name], reason: lane.finished?.eager });
   }
 
   function peerFailure() {
-    const failure = peerOf(view.run) && peerOf(view.run).failures.find((failure) => failure.fatal);
+    const failure = peerOf(view.run)?.failures.find((failure) => failure.fatal);
     return failure && fillText(texts.peer.failed, { reason: failure.reason });
   }
 
   /* Says whether the two texts have the same words, come from the same distribution, or neither. */
-  function agreementSentence(says) {
+  function agreementSentence(/** @type {any} */ says) {
     const { params, rule, lossless } = speculativeOf(view.run).started || {},
-      { at, compared } = findDivergence(view.run),
-      over = isOver(view.run) && isAtEnd(view);
+      over = isOver(view.run) && isAtEnd(view),
+      { at, compared } = findDivergence(view.run, speculativeOf(view.run), over ? Infinity : view.timeMs);
     if (!params || !compared) return "";
     const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1 },
       sampled = params.temperature > 0;
@@ -257,5 +295,5 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     return compared ? fillText(at < 0 ? texts.peer.same : texts.peer.part, { n: at + 1 }) : "";
   }
 
-  return { sentence, footnote };
+  return { momentSentence, footnote };
 }

@@ -6,19 +6,26 @@ const INVISIBLE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 // matches the token with which a chat model ends its answer
 const END_TOKEN = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
-export const makeVisible = (piece) =>
+export const makeVisible = (/** @type {string} */ piece) =>
   piece
     .replace(END_TOKEN, "⟨end⟩")
     .replace(/\n/g, "↵")
     .replace(/\t/g, "⇥")
     .replace(
       INVISIBLE,
-      (character) => "⟨" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩",
+      (character) => "⟨" + Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0") + "⟩",
     );
-const formatSpaces = (piece) => (/^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣"));
+export const BYTES = /^(<0x[0-9A-F]{2}>)+$/; // a token that is only a part of a character
+/** Returns a token's piece, or for a byte the character that it is a part of.
+ * @param {PlayerTexts} texts @param {{ piece: string, character?: string }} token */
+export const nameOf = (texts, { piece, character }) =>
+  !BYTES.test(piece) ? piece : character ? fillText(texts.byte.of, { character }) : texts.byte.unknown;
+const formatSpaces = (/** @type {string} */ piece) =>
+  /^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣");
+/** @param {string} piece */
 export const formatPiece = (piece) => makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
 /* Formats a piece and shortens it to a width in pixels. */
-export function shortenPiece(piece, widthPx) {
+export function shortenPiece(/** @type {string} */ piece, /** @type {number} */ widthPx) {
   const label = formatPiece(piece),
     maxLength = Math.max(2, Math.floor(widthPx / 7.4));
   return label.length > maxLength ? label.slice(0, maxLength - 1) + "…" : label;
@@ -26,7 +33,7 @@ export function shortenPiece(piece, widthPx) {
 
 /* Returns a drafter's entry in `methods`, or that of the longest part of its name before a colon (`eagle3:FOLDER`).
  * For a wrapper (`adaptive:NAME`), NAME is looked up instead. */
-export function methodOf(methods, name) {
+export function methodOf(/** @type {Record<string, MethodEntry>} */ methods, /** @type {string} */ name) {
   const [prefix, ...rest] = name.split(":"),
     wraps = Object.hasOwn(methods, prefix) && methods[prefix].kind === "wrapper";
   let key = (wraps && rest.join(":")) || name;
@@ -34,20 +41,22 @@ export function methodOf(methods, name) {
   return methods[key] || {};
 }
 
-/* Returns the text for a name, or the text `other` if the name has none. */
+/** Returns the text for a name, or the text `other` if the name has none. @param {Record<string, string>} map
+ * @param {string} name */
 export const pickText = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 
 /* Fills a template such as "a {name} b" and returns its parts; values can be DOM nodes. */
-export function fillTemplate(template, values) {
+export function fillTemplate(/** @type {string} */ template, /** @type {Values} */ values) {
   return template
     .split(/\{(\w+)\}/)
     .map((part, i) => (i % 2 ? (values && values[part] != null ? values[part] : "") : part))
     .filter((part) => part !== "");
 }
+/** @param {string} template @param {Values} values */
 export const fillText = (template, values) => fillTemplate(template, values).join("");
 
 /* Joins sentences with spaces, but without a space after Chinese punctuation, which is wide enough. */
-export const joinSentences = (...parts) =>
+export const joinSentences = (/** @type {Sentence[]} */ ...parts) =>
   parts
     .flat()
     .filter(Boolean)

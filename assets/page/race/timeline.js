@@ -12,7 +12,7 @@ const TOP_PX = 16,
   BAR_PX = 22;
 
 /* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
-export function createTimeline(texts, part, view) {
+export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
   /* The strip holds bars and axis. It is built again only when the run, the zoom or the width changes. In the replay,
    * the strip, the line at the current time and the veil over the future move, and labels appear. */
   const strip = html("div", { class: "sd-strip" }),
@@ -21,7 +21,7 @@ export function createTimeline(texts, part, view) {
   /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], shownLabels: number }} */
   const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], shownLabels: 0 };
 
-  function paint(end) {
+  function paint(/** @type {number} */ end) {
     const box = part.gantt,
       width = view.widths.gantt,
       [speculative, plain] = lanesOf(view.run);
@@ -53,7 +53,7 @@ export function createTimeline(texts, part, view) {
       drawing.labels[--drawing.shownLabels].node.style.visibility = "hidden";
   }
 
-  function build(totalMs, width) {
+  function build(/** @type {number} */ totalMs, /** @type {number} */ width) {
     const [speculative, plain, peer] = lanesOf(view.run),
       rows = peer ? 3 : plain ? 2 : 1,
       isClose = view.zoom === "close",
@@ -63,18 +63,18 @@ export function createTimeline(texts, part, view) {
       fullWidth = Math.max(width, totalMs * scale),
       height = axisY + 20;
     Object.assign(drawing, { close: isClose, span, scale, labels: [], shownLabels: 0 });
-    const x = (ms) => ms * scale,
+    const x = (/** @type {number} */ ms) => ms * scale,
       bars = createBarPaths(),
-      revealAt = (ms, ...nodes) =>
+      revealAt = (/** @type {number} */ ms, /** @type {SVGElement[]} */ ...nodes) =>
         nodes.forEach((node) => {
           node.style.visibility = "hidden";
           drawing.labels.push({ ms, node });
         });
-    for (const [lane, y, isSpeculative] of [
+    for (const [lane, y, isSpeculative] of /** @type {[Lane | undefined, number, boolean][]} */ ([
       [speculative, TOP_PX, true],
       [peer, TOP_PX + ROW_PX, true],
       [plain, TOP_PX + (rows - 1) * ROW_PX, false],
-    ]) {
+    ])) {
       for (const cycle of lane ? lane.cycles : []) {
         addDraftBars(cycle, y, x, isClose, bars);
         revealAt(cycle.endMs, ...addPassBar(cycle, y, x, isClose, bars, isSpeculative));
@@ -116,7 +116,7 @@ export function createTimeline(texts, part, view) {
   }
 
   /* Describes the timeline to screen readers. */
-  const describe = (speculative, plain) =>
+  const describe = (/** @type {Lane} */ speculative, /** @type {Lane | null} */ plain) =>
     plain
       ? fillText(texts.time.told, {
           ks: speculative.cycles.length,
@@ -129,6 +129,7 @@ export function createTimeline(texts, part, view) {
           ts: formatDuration(speculative.endMs),
         });
 
+  /** @param {Cycle} cycle @param {number} y @param {Scale} x @param {boolean} isClose @param {BarPaths} bars */
   function addDraftBars(cycle, y, x, isClose, bars) {
     if (!cycle.drafting) return;
     let fromMs = cycle.drafting.start;
@@ -144,13 +145,14 @@ export function createTimeline(texts, part, view) {
     }
   }
 
-  /* Draws the bar of the target's pass and returns its labels. */
+  /** Draws the bar of the target's pass and returns its labels. @param {Cycle} cycle @param {number} y
+   * @param {Scale} x @param {boolean} isClose @param {BarPaths} bars @param {boolean} isSpeculative */
   function addPassBar(cycle, y, x, isClose, bars, isSpeculative) {
     if (!cycle.check) return [];
     const left = x(cycle.check.start),
       width = x(cycle.check.end) - left,
       middle = left + width / 2,
-      labels = [];
+      labels = /** @type {SVGElement[]} */ ([]);
     bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
     if (!isClose && !isSpeculative) return labels;
     if (width > (isClose ? 16 : 9))
@@ -173,7 +175,7 @@ export function createTimeline(texts, part, view) {
   }
 
   /* Returns how many ms the close zoom shows. */
-  function closeSpanMs(speculative, plain, width) {
+  function closeSpanMs(/** @type {Lane} */ speculative, /** @type {Lane | null} */ plain, /** @type {number} */ width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;
     const plainPassMs = plain && plain.cycles.length ? plain.endMs / plain.cycles.length : meanMs;

@@ -8,8 +8,8 @@ import { createChip, statusOf } from "#page/race/tokens.js";
 import { clamp, formatChance } from "#page/race/format.js";
 import { formatPiece, fillText } from "#page/race/text.js";
 
-export function createTokenCards(texts, view) {
-  const createHead = (item, placeText) => [
+export function createTokenCards(/** @type {PlayerTexts} */ texts, /** @type {View} */ view) {
+  const createHead = (/** @type {TokenItem} */ item, /** @type {string} */ placeText) => [
     html(
       "div",
       { class: "sd-cardhead" },
@@ -19,7 +19,7 @@ export function createTokenCards(texts, view) {
     html("p", { class: "sd-sub" }, placeText),
   ];
 
-  function createDraftCard(item) {
+  function createDraftCard(/** @type {Required<TokenItem>} */ item) {
     const { draft, cycle, i } = item,
       labels = texts.card,
       test = testOf(item),
@@ -31,7 +31,7 @@ export function createTokenCards(texts, view) {
         levels: depthOf(cycle),
       };
     const head = createHead(item, fillText(cycle.tree ? labels.tree_place : labels.place, values));
-    if (item.shownState === "pen") return head;
+    if (item.shownState === "pending") return head;
     const rows = serverOf(laneAt(item.lane))
       ? draft.p == null
         ? []
@@ -56,7 +56,7 @@ export function createTokenCards(texts, view) {
     const notes = [
       draft.piece === "" && test.served ? texts.server.unnamed_tip : null,
       test.note,
-      item.state === "cut" ? labels.cut : item.state === "dis" ? whyDiscarded(draft, cycle) : null,
+      item.state === "cut" ? labels.cut : item.state === "discarded" ? whyDiscarded(draft, cycle) : null,
     ];
     return [
       ...head,
@@ -75,7 +75,7 @@ export function createTokenCards(texts, view) {
 
   /** Returns the test that decided about a draft: the acceptance probability and the coin, or only a note.
    * @returns {any} */
-  function testOf({ draft, lane }) {
+  function testOf(/** @type {any} */ { draft, lane }) {
     const labels = texts.card,
       rule = ruleOf(lane),
       judged = draft.status !== "discarded",
@@ -107,21 +107,21 @@ export function createTokenCards(texts, view) {
     };
   }
 
-  function whyDiscarded(draft, cycle) {
+  function whyDiscarded(/** @type {Draft} */ draft, /** @type {Cycle} */ cycle) {
     const labels = texts.card,
       parent = cycle.drafts[draft.parent];
-    if (draft.u != null) return labels.dis_block;
-    if (!cycle.tree) return labels.dis;
-    return !parent || parent.state === "acc" ? labels.dis_beside : labels.dis_branch;
+    if (draft.u != null) return labels.discarded_block;
+    if (!cycle.tree) return labels.discarded;
+    return !parent || parent.state === "accepted" ? labels.discarded_beside : labels.discarded_branch;
   }
 
-  const laneAt = (laneIndex) => lanesOf(view.run)[laneIndex];
-  const ruleOf = (laneIndex) => {
+  const laneAt = (/** @type {number} */ laneIndex) => lanesOf(view.run)[laneIndex];
+  const ruleOf = (/** @type {number} */ laneIndex) => {
     const { started } = laneAt(laneIndex);
     return started ? started.rule : "";
   };
 
-  function createTargetCard(item) {
+  function createTargetCard(/** @type {TokenItem} */ item) {
     const labels = texts.card,
       greedy = isGreedy(view.run),
       withoutCoin = Object.hasOwn(labels.without_coin, ruleOf(item.lane)),
@@ -129,40 +129,43 @@ export function createTokenCards(texts, view) {
         item.place === "first"
           ? labels.first_place
           : item.lane === 1
-            ? fillText(labels.plain_place, { i: item.cycle.number + 1 })
-            : fillText(labels.own_place, { cycle: item.cycle.number });
+            ? fillText(labels.plain_place, { i: Number(item.cycle?.number) + 1 })
+            : fillText(labels.own_place, { cycle: item.cycle?.number });
     const onServer = serverOf(laneAt(item.lane)),
       sentence =
-        onServer && item.state === "res"
-          ? texts.server.res
-          : item.state === "res" && greedy
-            ? labels.res_greedy
-            : item.state === "res" && withoutCoin
-              ? labels.res_straight
-              : labels[item.state] || labels.pla,
-      token = item.targetToken;
-    const parts = [...createHead(item, placeText), html("p", { class: "sd-sub sd-told" }, sentence)];
-    const draft = item.cycle && item.cycle.drafts.find((draft) => draft.state === "rej"),
-      distribution = token.distribution || (onServer && item.state === "res" && draft && draft.target);
+        onServer && item.state === "resampled"
+          ? texts.server.resampled
+          : item.state === "resampled" && greedy
+            ? labels.resampled_greedy
+            : item.state === "resampled" && withoutCoin
+              ? labels.resampled_straight
+              : /** @type {any} */ (labels)[item.state] || labels.plain,
+      token = /** @type {TargetToken} */ (item.targetToken);
+    const parts = /** @type {Element[]} */ ([
+      ...createHead(item, placeText),
+      html("p", { class: "sd-sub sd-told" }, sentence),
+    ]);
+    const draft = item.cycle && item.cycle.drafts.find((draft) => draft.state === "rejected"),
+      distribution = token.distribution || (onServer && item.state === "resampled" && draft && draft.target);
     if (token.p != null)
       parts.push(html("div", { class: "sd-kv" }, html("span", {}, labels.own_p), html("b", {}, formatChance(token.p))));
     if (distribution)
       parts.push(
         drawDistribution(
           distribution,
-          item.state === "res" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
+          item.state === "resampled" && !greedy && !withoutCoin && !onServer ? labels.residual : labels.target,
         ),
       );
     return parts;
   }
 
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
-  function drawCoin({ label, chance, u, noCoinText }) {
+  function drawCoin(/** @type {any} */ { label, chance, u, noCoinText }) {
     const width = 298,
       hatch = createHatch(),
       chart = svgRoot(width, 32, label, hatch.defs);
     chart.append(
-      svgRect(0, 12, width * chance, 10, { class: "sd-f-acc" }),
+      svgRect(0, 12, width * chance, 10, { class: "sd-f-accepted" }),
       svgRect(width * chance, 12, width * (1 - chance), 10, { fill: hatch.fill }),
     );
     if (u == null) chart.append(svgText(width, 9, noCoinText, "", "end"));
@@ -175,16 +178,17 @@ export function createTokenCards(texts, view) {
   }
 
   /* Draws the likeliest tokens of target and draft; the drafted token comes first. */
-  function drawDistributions(draft) {
+  function drawDistributions(/** @type {Draft} */ draft) {
     const targetTop = draft.target ? draft.target.top : [],
       draftTop = draft.draft ? draft.draft.top : [];
     if (!targetTop.length && !draftTop.length) return null;
-    const key = (token) => (token.token === UNNAMED ? token.piece : token.token),
+    const key = (/** @type {{ token: number, piece: string }} */ token) =>
+        token.token === UNNAMED ? token.piece : token.token,
       rows = new Map([[key(draft), /** @type {any} */ ({ piece: draft.piece, p: draft.p, q: draft.q })]]);
-    for (const [list, name] of [
+    for (const [list, name] of /** @type {[Candidate[], string][]} */ ([
       [targetTop, "p"],
       [draftTop, "q"],
-    ])
+    ]))
       for (const token of list) {
         if (!rows.has(key(token))) rows.set(key(token), { piece: token.piece });
         if (rows.get(key(token))[name] == null) rows.get(key(token))[name] = token.prob;
@@ -197,7 +201,7 @@ export function createTokenCards(texts, view) {
     return drawBars([first, ...others.slice(0, 5)], columns, 62);
   }
 
-  function drawDistribution({ top, rest }, title) {
+  function drawDistribution(/** @type {Distribution} */ { top, rest }, /** @type {string} */ title) {
     const rows = top.slice(0, 6).map(({ piece, prob }) => ({ piece, p: prob })),
       otherChance = rest + top.slice(6).reduce((sum, token) => sum + token.prob, 0),
       chart = drawBars(rows, [{ x: 96, title, of: "p", model: "target" }], 150, 20),
@@ -206,7 +210,9 @@ export function createTokenCards(texts, view) {
     return chart;
   }
 
-  /* Draws one row per token, with one bar in each column. The largest bar is `maxWidth` px wide. */
+  /** Draws one row per token, with one bar in each column. The largest bar is `maxWidth` px wide.
+   * @param {any[]} rows @param {{ x: number, title: string, of: string, model: string }[]} columns
+   * @param {number} maxWidth @param {number} [spaceBelow] */
   function drawBars(rows, columns, maxWidth, spaceBelow = 0) {
     const height = 22 + rows.length * 20 + spaceBelow,
       titles = columns.map(({ x, title }) => svgText(x, 12, title)),

@@ -3,20 +3,20 @@
 import { html } from "#page/race/html.js";
 import { makeVisible } from "#page/race/text.js";
 
-const UNNAMEABLE_STATES = ["rej", "dis", "cut", "pen"]; // in these states, a server can leave out a draft's text
-export const STATE_MARKS = {
-  acc: "✓",
-  rej: "✗",
-  dis: "·",
-  res: "↻",
-  bon: "+1",
-  pen: "",
-  pla: "",
+const UNNAMEABLE_STATES = ["rejected", "discarded", "cut", "pending"]; // a server can leave out the text of these
+export const STATE_MARKS = /** @type {Record<string, string>} */ ({
+  accepted: "✓",
+  rejected: "✗",
+  discarded: "·",
+  resampled: "↻",
+  bonus: "+1",
+  pending: "",
+  plain: "",
   cut: "·",
-};
+});
 
 /* Creates the visible body of a token, with signs for its leading spaces. */
-function createBody(piece) {
+function createBody(/** @type {string} */ piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,
     rest = makeVisible(piece.slice(spaces));
@@ -31,11 +31,13 @@ function createBody(piece) {
 }
 
 /* Splits a token at its last line break, because the text after the break belongs to the next line. */
-export function splitAtBreak(piece) {
+export function splitAtBreak(/** @type {string} */ piece) {
   const breakAt = piece.lastIndexOf("\n") + 1;
   return breakAt && breakAt < piece.length ? [piece.slice(0, breakAt), piece.slice(breakAt)] : [piece];
 }
 
+/** @param {PlayerTexts} texts @param {string} piece @param {State} state @param {string} [tag]
+ * @param {string} [status] */
 export function createChip(texts, piece, state, tag = "button", status = texts.status[state]) {
   const unnamed = piece === "" && UNNAMEABLE_STATES.includes(state),
     name = unnamed
@@ -56,12 +58,13 @@ export function createChip(texts, piece, state, tag = "button", status = texts.s
   if (STATE_MARKS[state]) node.append(html("span", { class: "sd-m", "aria-hidden": "true" }, STATE_MARKS[state]));
   return node;
 }
-/* Returns the words for a token's state. A discarded draft that has a coin (block verification) has its own words. */
+/** Returns the words for a token's state. A discarded draft that has a coin (block verification) has its own words.
+ * @param {PlayerTexts} texts @param {State} state @param {{ draft?: Draft }} options */
 export const statusOf = (texts, state, { draft }) =>
-  state === "dis" && draft.u != null ? texts.status.late : texts.status[state];
+  state === "discarded" && draft?.u != null ? texts.status.late : texts.status[state];
 
 /* Creates the prompt of a run; the text of the chat template around it is grey. */
-export function createPrompt(header, format) {
+export function createPrompt(/** @type {Header} */ header, /** @type {(text: string) => string} */ format) {
   const chat = (header.models || {}).chat,
     prompt = format(header.prompt || "");
   if (!Array.isArray(chat) || chat.length !== 2 || chat.some((text) => typeof text !== "string"))

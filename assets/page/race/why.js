@@ -12,7 +12,7 @@ const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were tr
 
 /* Uses the totals of a finished run, or the figures so far. Returns "" for a server's run, or if the line would
  * contradict the final sentence. */
-export function explainSpeed(texts, run, timeMs) {
+export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {number} */ timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
   if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(run.header.prompt || ""))
@@ -30,7 +30,7 @@ export function explainSpeed(texts, run, timeMs) {
     n: Math.round(draftCount / checks.length),
     one: formatDuration(plainPassMs),
     check: formatDuration(figures.speculative.checkMs / figures.speculative.checks),
-    times: toFixed(figures.v, 1),
+    times: toFixed(Number(figures.v), 1),
   };
   const name = (figures.v || 0) <= MAX_CHEAP_PASSES ? "cheap" : "dear";
   return fillText(texts.why[values.n === 1 ? `${name}_one` : name], values);

@@ -1,9 +1,9 @@
 /* Adds what Gradio's page lacks for the keyboard: a link to the button Run, arrow keys on the tabs, Enter to run. */
 
-export function mount(element, props) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const skip = /** @type {any} */ (element.querySelector("a"));
   skip.textContent = props.words;
-  skip.addEventListener("click", (event) => {
+  skip.addEventListener("click", (/** @type {Event} */ event) => {
     event.preventDefault();
     /** @type {HTMLElement} */ (document.getElementById("race-button")).click();
     requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
@@ -18,7 +18,8 @@ export function mount(element, props) {
     /** @type {HTMLElement} */ (document.getElementById("run")).click();
   });
 
-  /* The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them. */
+  /** The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them.
+   * @type {Record<string, (index: number, count: number) => number>} */
   const NEXT_TAB = {
     ArrowRight: (index, count) => (index + 1) % count,
     ArrowLeft: (index, count) => (index + count - 1) % count,
@@ -28,7 +29,7 @@ export function mount(element, props) {
   /** @returns {any[]} */
   const visibleTabs = () =>
     [...document.querySelectorAll(".sd-tabs [role=tab]")].filter((tab) => tab.id && tab.getClientRects().length);
-  function keepOneStop({ target }) {
+  function keepOneStop(/** @type {Event} */ { target }) {
     const tabs = visibleTabs(),
       stop = tabs.includes(target) ? target : tabs.find((tab) => tab.getAttribute("aria-selected") === "true");
     for (const tab of tabs) tab.tabIndex = tab === stop ? 0 : -1;

@@ -7,7 +7,7 @@ export function createEngine(props) {
   const texts = JSON.parse(props.words),
     [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((text) => JSON.parse(text)),
     base = new URL("../engine/", import.meta.url),
-    /** @type {any} */ find = (selector) => document.querySelector(selector);
+    /** @type {any} */ find = (/** @type {string} */ selector) => document.querySelector(selector);
   const { start, stop, isRunning } = createRunner({
     texts,
     base,
@@ -26,8 +26,10 @@ export function createEngine(props) {
   });
 
   /* Starts a run. `values` is in the order of the table of settings. */
-  function run(values) {
-    const settings = Object.fromEntries(order.map((name, i) => [name, values[i]])),
+  function run(/** @type {any[]} */ values) {
+    const settings = Object.fromEntries(
+        order.map((/** @type {string} */ name, /** @type {number} */ i) => [name, values[i]]),
+      ),
       request = { ...settings, prompt: find("#prompt textarea").value };
     start(checkRequest(texts, request, numbers, drafters));
   }

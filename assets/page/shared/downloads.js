@@ -1,7 +1,9 @@
 /* Adds buttons that save files: the server sends a text, and the browser makes a file of it. */
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} _watch @param {Trigger} _trigger
+ * @param {Server} server */
 export function mount(element, props, _watch, _trigger, server) {
-  const TYPES = { csv: "text/csv", json: "application/json" };
+  const TYPES = /** @type {Record<string, string>} */ ({ csv: "text/csv", json: "application/json" });
   const row = /** @type {HTMLElement} */ (element.querySelector(".sd-save")),
     notice = /** @type {HTMLElement} */ (element.querySelector(".sd-notice")),
     labels = JSON.parse(props.words);

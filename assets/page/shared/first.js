@@ -8,7 +8,7 @@
     parameters = new URLSearchParams(location.search),
     // Gradio does not document `gradio_config`. If it is missing, there is no first screen.
     { components, css } = window.gradio_config || {};
-  const readStored = (name) => {
+  const readStored = (/** @type {string} */ name) => {
     try {
       return sessionStorage.getItem(name);
     } catch {

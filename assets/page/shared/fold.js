@@ -1,6 +1,6 @@
 /* Fills a section that folds. Gradio puts the content beside `details`, sometimes late; this script moves it inside. */
 
-export function mount(element) {
+export function mount(/** @type {HTMLElement} */ element) {
   const fold = /** @type {HTMLDetailsElement} */ (element.querySelector("details"));
   function fill() {
     const content = element.querySelector(":scope > .column");

@@ -1,6 +1,6 @@
 /* Runs the head of a page: the switch between light and dark, and the links to other languages. */
 
-export function mount(element, props) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   /** @type {HTMLElement} */ (element.querySelector("button")).addEventListener("click", () =>
     document.body.classList.toggle("dark"),
   );

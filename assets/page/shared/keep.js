@@ -10,7 +10,9 @@ const RUN = "specdec.run",
   PROMPT = "specdec.prompt";
 const LONGEST = 4000; // characters; a prompt that makes the query longer is stored
 
-/* Writes settings into a query, but leaves out settings at their usual value. Other parameters of the query stay. */
+/** Writes settings into a query, but leaves out settings at their usual value. Other parameters of the query stay.
+ * @param {string | URLSearchParams} search @param {string[]} names @param {any[]} values
+ * @param {Record<string, unknown>} usual */
 export function settingsQuery(search, names, values, usual) {
   const query = new URLSearchParams(search);
   names.forEach((name, i) => {
@@ -21,9 +23,11 @@ export function settingsQuery(search, names, values, usual) {
 }
 
 /* Returns `?…`, or "" for an empty query. */
-export const formatQuery = (query) => (String(query) ? "?" + query : "");
+export const formatQuery = (/** @type {URLSearchParams} */ query) => (String(query) ? "?" + query : "");
 
-/* Returns [query, null]. If the query is too long for the address, returns [query without the prompt, prompt]. */
+/** Returns [query, null]. If the query is too long for the address, returns [query without the prompt, prompt].
+ * @param {string | URLSearchParams} search @param {string[]} names @param {any[]} values
+ * @param {Record<string, unknown>} usual */
 export function splitQuery(search, names, values, usual) {
   const query = settingsQuery(search, names, values, usual);
   if (String(query).length <= LONGEST) return [query, null];
@@ -31,7 +35,8 @@ export function splitQuery(search, names, values, usual) {
   return [query, values[names.indexOf("prompt")]];
 }
 
-/* Returns the query with `tab` as the open tab. The first tab is not written into it. */
+/** Returns the query with `tab` as the open tab. The first tab is not written into it.
+ * @param {string | URLSearchParams} search @param {string} tab @param {string} first */
 function withTab(search, tab, first) {
   const query = new URLSearchParams(search);
   tab === first ? query.delete("tab") : query.set("tab", tab);
@@ -40,16 +45,18 @@ function withTab(search, tab, first) {
 
 const SAMPLING = ["temperature", "top_p", "top_k", "max_tokens", "seed"]; // the sampling settings that a run records
 
-const CHOSEN_BY_PAGE = { drafter: "default", k: "0" }; // with these values the page chooses both, so any run matches
+/** With these values the page chooses both, so any run matches. @type {Record<string, string>} */
+const CHOSEN_BY_PAGE = { drafter: "default", k: "0" };
 
-/* Returns whether the run on show has another prompt or other settings than `values`. Of a server's
- * run, only the prompt counts. K does not count with an adaptive drafter, which chooses it. */
+/** Returns whether the run on show has another prompt or other settings than `values`. Of a server's
+ * run, only the prompt counts. K does not count with an adaptive drafter, which chooses it. @param {Run} run
+ * @param {string[]} names @param {any[]} values @param {Record<string, string>} [ruleKeys] */
 export function hasOtherSettings(run, names, values, ruleKeys = {}) {
-  const started = run.lanes[run.names[0]].started || {},
+  const started = /** @type {any} */ (run.lanes[run.names[0]].started || {}),
     { models = {}, prompt } = run.header,
-    valueOf = (name) => values[names.indexOf(name)],
-    isChosenByPage = (name) => CHOSEN_BY_PAGE[name] === String(valueOf(name)),
-    differs = (name, actual) =>
+    valueOf = (/** @type {string} */ name) => values[names.indexOf(name)],
+    isChosenByPage = (/** @type {string} */ name) => CHOSEN_BY_PAGE[name] === String(valueOf(name)),
+    differs = (/** @type {string} */ name, /** @type {unknown} */ actual) =>
       actual != null && valueOf(name) != null && !isChosenByPage(name) && String(valueOf(name)) !== String(actual);
   if (differs("prompt", prompt)) return true;
   if (started.server || !started.params) return false;
@@ -64,16 +71,16 @@ export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   );
 }
 
-function keepState(props, player) {
+function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   const firstLog = restoredLog ? "" : player.log(), // not stored, as the server sends it again
     [names, usual, order, ruleKeys] = [props.names, props.usual, props.tabs, props.rules].map((text) =>
       JSON.parse(text),
     );
   let values = latestValues.get("sd-settings") || null,
     timer = 0,
-    openTab = null;
+    openTab = /** @type {string | null} */ (null);
 
-  const store = (name, text) => {
+  const store = (/** @type {string} */ name, /** @type {string | null} */ text) => {
     try {
       text === null ? sessionStorage.removeItem(name) : sessionStorage.setItem(name, text);
     } catch {
@@ -81,14 +88,14 @@ function keepState(props, player) {
     }
   };
   /* Returns the page's address with `query`. Keeps the fragment if it holds a run or names a section of the Guide. */
-  function address(query) {
+  function address(/** @type {URLSearchParams} */ query) {
     const keepsHash = location.hash.startsWith("#run=") || query.get("tab") === "guide";
     return location.pathname + formatQuery(query) + (keepsHash ? location.hash : "");
   }
 
   /* -- settings -- */
 
-  function queryWithSettings(search) {
+  function queryWithSettings(/** @type {string | URLSearchParams} */ search) {
     if (!values) return new URLSearchParams(search);
     const [query, prompt] = splitQuery(search, names, values, usual);
     store(PROMPT, prompt);
@@ -106,7 +113,7 @@ function keepState(props, player) {
   /* -- tabs -- */
 
   const tabs = /** @type {HTMLElement} */ (document.querySelector(".sd-tabs"));
-  const nameOf = (button) => button.id.replace(/-button$/, "");
+  const nameOf = (/** @type {Element} */ button) => button.id.replace(/-button$/, "");
   const findOpenTab = () => {
     const button = tabs.querySelector("[role=tab][aria-selected=true]");
     return button && nameOf(button);
@@ -142,7 +149,9 @@ function keepState(props, player) {
       isLive = Boolean(run && run.header.source === "live" && !run.closed);
     player.toggleAttribute(
       "data-other",
-      Boolean(run && hasOtherSettings(run, names, values || names.map((name) => usual[name]), ruleKeys)),
+      Boolean(
+        run && hasOtherSettings(run, names, values || names.map((/** @type {string} */ name) => usual[name]), ruleKeys),
+      ),
     );
     for (const row of document.querySelectorAll(".sd-pills")) row.toggleAttribute("inert", isLive);
   }
@@ -159,4 +168,5 @@ function keepState(props, player) {
   });
 }
 
+/** @param {HTMLElement} element @param {Props} props */
 export const mount = (element, props) => whenPlayerReady((player) => keepState(props, player));

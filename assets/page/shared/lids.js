@@ -3,19 +3,19 @@
 
 import { latestValues } from "#page/handlers/changed.js";
 
-export function mount(element, props) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const texts = JSON.parse(props.words),
     [drafterNames, order] = [props.names, props.order].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
   /* Writes the chosen settings on their lid. `values` has the order of the table in `settings.py`. */
-  function writeLid(values) {
-    const valueText = (name) => {
+  function writeLid(/** @type {any[]} */ values) {
+    const valueText = (/** @type {string} */ name) => {
       const value = values[order.indexOf(name)];
       if (name === "k" && !Number(value)) return texts.open;
       return name === "drafter" ? drafterNames[value] || value : value;
     };
-    settings.textContent = texts.lid.replace(/\{(\w+)\}/g, (_, name) => valueText(name));
+    settings.textContent = texts.lid.replace(/\{(\w+)\}/g, (/** @type {string[]} */ ...[, name]) => valueText(name));
   }
 
   writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));

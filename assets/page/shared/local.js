@@ -3,7 +3,7 @@
 
 import { latestValues } from "#page/handlers/changed.js";
 
-export function mount(element, props) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   let [chosenEngine] = latestValues.get("sd-engine") || [props.chosen],
     values = latestValues.get("sd-settings") || JSON.parse(props.values),
     /** @type {any} */ engine = null,

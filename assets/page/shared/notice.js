@@ -1,6 +1,6 @@
 /* Shows one line: what the app is doing, or what is wrong. */
 
-export function mount(element, props, watch) {
+export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props, /** @type {Watch} */ watch) {
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),
     bar = /** @type {HTMLProgressElement} */ (element.querySelector("progress"));
 

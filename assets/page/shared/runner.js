@@ -11,9 +11,11 @@ const canCompute = () =>
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
   USUAL_K = 4, // used if K is 0
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
-  sumBytes = (files) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
+  sumBytes = (/** @type {Record<string, { size: number }>} */ files) =>
+    Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
-const fillPlaceholders = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const fillPlaceholders = (/** @type {string} */ text, /** @type {Values} */ values) =>
+  text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
 /** Returns the request for the worker, or a sentence that says what to change.
  * @param {any} texts @param {Record<string, any>} values by the names of settings
@@ -60,7 +62,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
   let worker = null;
   /** @type {Record<string, any>} */
   const filesOf = {},
-    wasWarned = {};
+    wasWarned = /** @type {Record<string, boolean>} */ ({});
   let runNumber = 0,
     family = "",
     log = "",
@@ -98,7 +100,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     }
   }
 
-  function takeMessage({ data }) {
+  function takeMessage(/** @type {{ data: any }} */ { data }) {
     if (data.of && !stopped) {
       const [done, total] = [data.fetched, data.of].map((bytes) => (bytes / 1e6).toFixed(0));
       const isComplete = data.fetched >= data.of;

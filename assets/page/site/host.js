@@ -49,8 +49,8 @@ async function mount(part) {
     props = { ...part.props },
     /** @type {[string[], () => void][]} */ watched = [];
   mounted.set(part.at, { props, watched });
-  const watch = (names, act) => watched.push([[names].flat(), act]);
-  const trigger = (event, settings) => {
+  const watch = (/** @type {string | string[]} */ names, /** @type {Act} */ act) => watched.push([[names].flat(), act]);
+  const trigger = (/** @type {string} */ event, /** @type {any} */ settings) => {
     if (event === "opened") showSettings(settings.head);
   };
   const module = await import(`#page/${part.script}.js`);
@@ -60,21 +60,22 @@ async function mount(part) {
 }
 
 /* Answers a script's calls to Python from files. `open_trace` runs here; any other call without a file fails. */
-function server(part) {
-  const askFile = (name, argument) =>
+function server(/** @type {HostPart} */ part) {
+  const askFile = (/** @type {string} */ name, /** @type {any} */ argument) =>
     name in part.server
       ? load(part.server[name].replace("*", encodeURIComponent(argument)))
       : Promise.reject(new Error(texts.live));
   return new Proxy(
     {},
     {
-      get: (_, name) => (name === "open_trace" ? openTrace : (argument) => askFile(name, argument)),
+      get: (_, /** @type {string} */ name) =>
+        name === "open_trace" ? openTrace : (/** @type {any} */ argument) => askFile(name, argument),
     },
   );
 }
 
 /* Opens a text that has the form of a run. Unlike Python, does not check the run's decisions. */
-async function openTrace(text) {
+async function openTrace(/** @type {string} */ text) {
   const log = readTrace(text, page.limit);
   return log ? { log, said: texts.opened } : { said: texts.unreadable, wrong: true };
 }
@@ -108,11 +109,11 @@ async function openTab(name) {
     tab.tabIndex = chosen ? 0 : -1;
     find("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
   }
-  const newParts = page.parts.filter((part) => part.tab === name && !mounted.has(part.at));
+  const newParts = page.parts.filter((/** @type {HostPart} */ part) => part.tab === name && !mounted.has(part.at));
   await Promise.all(newParts.map(mount));
 }
 
-function toggleFold(heading) {
+function toggleFold(/** @type {any} */ heading) {
   const isOpen = heading.classList.toggle("open");
   heading.setAttribute("aria-expanded", String(isOpen));
   heading.nextElementSibling.hidden = !isOpen;
@@ -121,22 +122,23 @@ function toggleFold(heading) {
 /* ---- recorded runs -------------------------------------------------------------------------------------------- */
 
 const drafterMenu = find("#drafter"),
-  PLAYER = page.parts.find(({ script }) => script === "race/player").at;
+  PLAYER = page.parts.find((/** @type {HostPart} */ { script }) => script === "race/player").at;
 let playNumber = 0,
   pressedTab = "";
 
-const showNotice = (value, wrong = false, share = 1) =>
+const showNotice = (/** @type {string} */ value, wrong = false, share = 1) =>
     update(+find("#notice [data-at]").dataset.at, { value, wrong, share }),
   promptField = find("#prompt textarea"),
-  kindOf = (prompt) => Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
+  kindOf = (/** @type {string | null} */ prompt) =>
+    Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
 
 /* Returns the file of the drafter's recorded run, or else of the usual drafter's run. */
-function fileOf(kind, drafterName) {
+function fileOf(/** @type {string} */ kind, /** @type {string | null} */ drafterName) {
   const runFiles = page.runs[kind].files;
-  return runFiles[drafterName] || Object.values(runFiles)[0];
+  return runFiles[drafterName ?? ""] || Object.values(runFiles)[0];
 }
 
-async function play(kind, drafterName) {
+async function play(/** @type {string} */ kind, /** @type {string} */ drafterName) {
   const myNumber = ++playNumber,
     [usualDrafter] = Object.keys(page.runs[kind].files),
     labels = page.drafters,
@@ -156,7 +158,7 @@ async function play(kind, drafterName) {
 }
 
 /* Shows a run's settings in the bar above the player. `log` is the whole log or only its first two lines. */
-function showSettings(log) {
+function showSettings(/** @type {string} */ log) {
   const [header, started] = log.split("\n", 2).map((line) => JSON.parse(line)),
     settings = { ...started.params, ...started, prompt: header.prompt };
   const kind = kindOf(settings.prompt),
@@ -164,13 +166,13 @@ function showSettings(log) {
     shown = names.includes(settings.drafter) ? names : [...names, settings.drafter];
   promptField.value = settings.prompt;
   ownRuns.showSettings(settings, shown);
-  const detail = page.order.map((name) => settings[name] ?? "");
+  const detail = page.order.map((/** @type {string} */ name) => settings[name] ?? "");
   window.dispatchEvent(new CustomEvent("sd-settings", { detail }));
   setAddress(kind, settings.drafter);
 }
 
 /* Writes a recorded run into the address. The first screen's run and the visitor's own runs have no address. */
-function setAddress(kind, drafterName) {
+function setAddress(/** @type {string | undefined} */ kind, /** @type {string} */ drafterName) {
   const url = new URL(location.href),
     hasAddress = kind && page.runs[kind].files[drafterName] && fileOf(kind, drafterName) !== page.begin,
     settings = hasAddress ? { prompt: page.runs[kind].prompt, drafter: drafterName } : { prompt: "", drafter: "" };
@@ -189,14 +191,14 @@ const ownRuns = createOwnRuns({
 
 /* ---- links ---------------------------------------------------------------------------------------------------- */
 
-function showWarning(text) {
+function showWarning(/** @type {string} */ text) {
   const line = find("#link-notice .sd-notice");
   line.textContent = text;
   line.classList.add("sd-wrong");
 }
 
 /* Returns the file of the run that the address names, or else of the first screen's run. */
-function linkedFile(query) {
+function linkedFile(/** @type {URLSearchParams} */ query) {
   const prompt = query.get("prompt"),
     kind = kindOf(prompt ?? page.runs[page.begin.split("/")[1]].prompt),
     drafterName = query.get("drafter");
@@ -215,12 +217,12 @@ async function startPage() {
     prefersDark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.body.classList.toggle("dark", theme ? theme === "dark" : prefersDark);
   if (location.protocol === "file:") history.pushState = history.replaceState = () => {}; // fails for pages on disk
-  const commonParts = page.parts.filter((part) => !part.tab && part.script !== "shared/keep");
+  const commonParts = page.parts.filter((/** @type {HostPart} */ part) => !part.tab && part.script !== "shared/keep");
   await Promise.all(commonParts.map(mount));
   const value = await load(linkedFile(query)).catch(() => load(page.begin));
-  page.parts.find((part) => part.at === PLAYER).props.value = value;
+  page.parts.find((/** @type {HostPart} */ part) => part.at === PLAYER).props.value = value;
   await openTab("race");
-  await mount(page.parts.find((part) => part.script === "shared/keep"));
+  await mount(page.parts.find((/** @type {HostPart} */ part) => part.script === "shared/keep"));
   const [, restored] = handler()(); // as Gradio calls it
   if (restored.value) update(PLAYER, restored);
   // if the visitor has chosen another run meanwhile, that run shows its own settings

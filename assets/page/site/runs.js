@@ -10,7 +10,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
-    /** @type {any} */ findField = (name) => document.querySelector(`#settings [name=${name}]`),
+    /** @type {any} */ findField = (/** @type {string} */ name) => document.querySelector(`#settings [name=${name}]`),
     model = findField("family"),
     family = () => (model ? model.value : Object.keys(drafters)[0]), // without a menu, there is only one family
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
@@ -27,9 +27,9 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   });
 
   /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
-  function showSettings(settings, recorded) {
+  function showSettings(/** @type {any} */ settings, /** @type {string[]} */ recorded) {
     const menu = findField("drafter"),
-      createGroup = (label, names) => {
+      createGroup = (/** @type {string} */ label, /** @type {string[]} */ names) => {
         const group = document.createElement("optgroup");
         group.label = label;
         group.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
@@ -47,7 +47,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
 
   function press() {
     if (runner.isRunning()) return runner.stop();
-    const values = { prompt: prompt.value, family: family() };
+    const values = /** @type {Values} */ ({ prompt: prompt.value, family: family() });
     for (const name of ["drafter", "stop", ...Object.keys(numbers)]) values[name] = findField(name).value;
     runner.start(checkRequest(texts, values, numbers, drafters));
   }

@@ -2,11 +2,11 @@
 
 import { foldEvents } from "#page/race/log.js";
 
-const hasTextPieces = ({ event, pieces }) =>
+const hasTextPieces = (/** @type {any} */ { event, pieces }) =>
   event !== "committed" || (Array.isArray(pieces) && pieces.every((piece) => typeof piece === "string"));
 
 /* Returns the text as the log of a recorded run; "" if it is not a run, or longer than `maxLength` characters. */
-export function readTrace(text, maxLength) {
+export function readTrace(/** @type {string} */ text, /** @type {number} */ maxLength) {
   if (typeof text !== "string" || text.length > maxLength) return "";
   try {
     const lines = text

@@ -2,7 +2,7 @@
 
 import { createChip } from "#page/race/tokens.js";
 
-export function createChips(page) {
+export function createChips(/** @type {StepPage} */ page) {
   const { view, playerTexts, current } = page;
 
   /* Lists the drafts to show: all drafts of a chain up to the chosen K, but only the judged drafts of a tree. */
@@ -17,14 +17,14 @@ export function createChips(page) {
   }
 
   /* Returns whether a draft's verdict is shown. A draft that is never judged shows its state with the last verdict. */
-  function isRevealed(node) {
+  function isRevealed(/** @type {number} */ node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),
       end = verdict.order.length ? 1 + verdict.order.length : 2;
     return stepIndex >= (turn < 0 ? Math.min(end, steps.length - 1) : 2 + turn);
   }
 
-  function createNodeChip(node, state, tag = "button") {
+  function createNodeChip(/** @type {number} */ node, /** @type {State} */ state, tag = "button") {
     const chipNode = createChip(playerTexts, current().cycle.drafts[node].piece, state, tag);
     chipNode.classList.toggle("sd-on", view.step === node && tag === "button");
     if (tag === "button")
@@ -35,7 +35,7 @@ export function createChips(page) {
     return chipNode;
   }
 
-  function createTargetChip(tag) {
+  function createTargetChip(/** @type {string} */ tag) {
     const { targetToken } = current(),
       chipNode = createChip(playerTexts, targetToken.sample ? targetToken.sample.piece : "…", targetToken.state, tag);
     if (tag === "button") chipNode.onclick = () => page.showStep("own", view.coin);

@@ -5,16 +5,16 @@ import { BLOCK_VERIFICATION } from "#page/race/run.js";
 export const MAX_ROWS = 6; // tokens with a row of their own in a chart; all others share one row
 
 /* Returns the factor of p in a residual. */
-export const prefixWeightOf = ({ rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
+export const prefixWeightOf = (/** @type {Verdict} */ { rule, weight }) => (rule === BLOCK_VERIFICATION ? weight : 1);
 
 /* Returns `complete`, the tokens with both p and q; `partial`, the tokens with only p or only q; and `rest`, the sums
  * of p, q and min(p, q) over all tokens that are not complete. Each p, save in `partial`, is multiplied by `weight`. */
-export function distributionsOf(draft, weight = 1) {
+export function distributionsOf(/** @type {Draft} */ draft, weight = 1) {
   const target = draft.target,
     drafter = draft.draft,
     rows = new Map(),
     listSameTokens = Boolean(target && target.sample); // older traces have no samples, and their lists differ
-  const addRow = (token, piece) =>
+  const addRow = (/** @type {number} */ token, /** @type {string} */ piece) =>
     rows.has(token) ||
     rows.set(token, {
       token,
@@ -28,7 +28,8 @@ export function distributionsOf(draft, weight = 1) {
   Object.assign(rows.get(draft.token), { p: draft.p, q: draft.q });
   const allRows = [...rows.values()],
     complete = allRows.filter((row) => row.p != null && row.q != null),
-    sum = (list, of) => list.reduce((total, row) => total + of(row), 0);
+    sum = (/** @type {Row[]} */ list, /** @type {(row: Row) => number} */ of) =>
+      list.reduce((total, row) => total + of(row), 0);
   for (const row of complete) row.p *= weight;
   const rest = {
     p: Math.max(0, weight - sum(complete, (row) => row.p)),
@@ -47,17 +48,19 @@ export function distributionsOf(draft, weight = 1) {
   };
 }
 
+/** @param {Distribution|null|undefined} distribution @param {number} token @param {boolean} listSameTokens */
 function probabilityIn(distribution, token, listSameTokens) {
   const entry = distribution && distribution.top.find((candidate) => candidate.token === token);
   return entry ? entry.prob : distribution && (listSameTokens || distribution.rest < 1e-6) ? 0 : null;
 }
 
-/* Chooses the rows of a chart: the drafted token, then the sampled and the likeliest tokens, then the rest. */
+/** Chooses the rows of a chart: the drafted token, then the sampled and the likeliest tokens, then the rest.
+ * @param {Draft} draft @param {Candidate | null | undefined} sampled @param {number} [weight] */
 export function rowsToShow(draft, sampled, weight = 1) {
   const distributions = distributionsOf(draft, weight),
     allRows = [...distributions.complete, ...distributions.partial],
     first = allRows.find((row) => row.token === draft.token),
-    rank = (row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
+    rank = (/** @type {any} */ row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
   const others = allRows.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
     shown = [first, ...others.slice(0, MAX_ROWS - 1)],
     folded = others.slice(MAX_ROWS - 1).filter((row) => row.p != null && row.q != null);

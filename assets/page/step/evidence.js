@@ -9,6 +9,9 @@ import { createTitle, createNote } from "#page/step/marks.js";
 import { createTrials } from "#page/step/trial.js";
 import { createResidualCharts } from "#page/step/residual.js";
 
+/** @param {StepPage} page @param {ReturnType<typeof import("./probabilities.js").createProbabilityBars>} bars
+ * @param {ReturnType<typeof import("./server.js").createServerViews>} serverViews
+ * @param {() => string} describeLikeliest */
 export function createEvidence(page, { drawBars, drawRow }, serverViews, describeLikeliest) {
   const { texts, view, part, current, isGreedy } = page;
   const drawTest = createTrials(page),
@@ -28,8 +31,8 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   /* Paints the evidence for a draft's test or for the target's own token. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
-    part.left.replaceChildren(...left);
-    part.right.replaceChildren(...right);
+    part.left.replaceChildren(.../** @type {Node[]} */ (left));
+    part.right.replaceChildren(.../** @type {Node[]} */ (right));
   }
 
   function testEvidence() {
@@ -70,13 +73,13 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
       labels = texts.own,
       draft = targetToken.node >= 0 && cycle.drafts[targetToken.node].target ? cycle.drafts[targetToken.node] : null;
     if (!draft) {
-      if (cycle.served && targetToken.state === "res")
+      if (cycle.served && targetToken.state === "resampled")
         return serverViews.targetEvidence(targetToken, part.left.clientWidth);
       const [heading, lead] =
-        targetToken.state === "bon"
+        targetToken.state === "bonus"
           ? [labels.bonus, labels.bonus_lead]
-          : targetToken.state === "pla"
-            ? [labels.pla, labels.pla_lead]
+          : targetToken.state === "plain"
+            ? [labels.plain, labels.plain_lead]
             : [labels.straight, verdict.rule === TYPICAL_ACCEPTANCE ? labels.lossy_lead : labels.straight_lead];
       return [
         [
@@ -90,7 +93,11 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
     return [
       [
         createTitle(labels.title),
-        createLegend(["sd-i-acc", labels.overlap], ["sd-i-res", labels.surplus], ["sd-i-rej", labels.deficit]),
+        createLegend(
+          ["sd-i-accepted", labels.overlap],
+          ["sd-i-resampled", labels.surplus],
+          ["sd-i-rejected", labels.deficit],
+        ),
         drawAreas(draft, weight, part.left.clientWidth),
         createNote(weight < 1 ? labels.lead_block : labels.lead),
       ],

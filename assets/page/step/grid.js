@@ -6,6 +6,7 @@ import { fillText } from "#page/race/text.js";
 import { formatChance, formatApart } from "#page/race/format.js";
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
+/** @param {StepPage} page @param {Chips} options */
 export function createGrid(page, { listNodes, isRevealed, createNodeChip, createTargetChip }) {
   const { texts, playerTexts, view, part, current } = page;
 
@@ -15,18 +16,20 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       notation = texts.notation[view.notation],
       labels = texts.grid,
       hasPassed = stepIndex >= steps.indexOf("check");
-    const hotClass = (node) => (view.step === node ? " sd-hot" : ""),
+    const hotClass = (/** @type {number} */ node) => (view.step === node ? " sd-hot" : ""),
       showsTarget = targetToken && stepIndex >= steps.indexOf("own");
-    const label = (name, sub) => html("div", { class: "sd-rl" }, name, html("small", {}, sub)),
-      cell = (cls, ...inner) => html("div", { class: "sd-cell " + cls }, inner);
-    part.grid.style.setProperty("--n", nodes.length + 1);
+    const label = (/** @type {string} */ name, /** @type {string} */ sub) =>
+        html("div", { class: "sd-rl" }, name, html("small", {}, sub)),
+      cell = (/** @type {string} */ cls, /** @type {Child[]} */ ...inner) =>
+        html("div", { class: "sd-cell " + cls }, inner);
+    part.grid.style.setProperty("--n", String(nodes.length + 1));
     part.grid.classList.toggle("sd-many", nodes.length > 9);
     part.grid.replaceChildren(
       label(labels.draft, cycle.tree ? labels.draft_tree : labels.draft_sub),
       ...nodes.map((node) =>
         cell(
           "sd-top" + hotClass(node),
-          createNodeChip(node, "pen", "span"),
+          createNodeChip(node, "pending", "span"),
           html(
             "span",
             {},
@@ -62,7 +65,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
     if (hotCell) part.grid.scrollLeft = Math.max(0, hotCell.offsetLeft - part.grid.clientWidth / 2);
   }
 
-  function verdictCell(node, hasPassed) {
+  function verdictCell(/** @type {number} */ node, /** @type {boolean} */ hasPassed) {
     const { states, verdict, cycle } = current(),
       trial = verdict.trials[node],
       notation = texts.notation[view.notation];
@@ -77,7 +80,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         ),
       ];
     const verdictText = !trial
-      ? states[node] === "acc"
+      ? states[node] === "accepted"
         ? texts.grid.with_it
         : states[node] === "cut"
           ? texts.grid.cut
@@ -93,7 +96,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
   return paintGrid;
 }
 
-export function createRail(page) {
+export function createRail(/** @type {StepPage} */ page) {
   const { texts, part, current } = page;
 
   function paintRail() {
@@ -125,7 +128,8 @@ export function createRail(page) {
     part.rail.setAttribute("aria-label", texts.rail.aria);
   }
 
-  /* Returns the number that the page shows for a draft: its place in a chain or, in a tree, its turn to be judged. */
+  /** Returns the number that the page shows for a draft: its place in a chain or, in a tree, its turn to be judged.
+   * @param {number} node */
   const numberOf = (node) => (current().cycle.tree ? current().verdict.order.indexOf(node) : node) + 1;
 
   return paintRail;

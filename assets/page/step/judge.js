@@ -19,10 +19,10 @@ export const RULES = [
 ];
 const EPSILON = 0.09,
   DELTA = 0.3; // constants of typical acceptance, as in the engine
-const typicalThreshold = ({ entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
+const typicalThreshold = (/** @type {Distribution} */ { entropy }) => Math.min(EPSILON, DELTA * Math.exp(-entropy));
 
 /* Returns why `rule` cannot judge the cycle, as a key of the texts `lacks`, or null if it can. */
-export function whatIsMissing(cycle, rule) {
+export function whatIsMissing(/** @type {Cycle} */ cycle, /** @type {string} */ rule) {
   const { drafts, tree } = cycle;
   if (cycle.served) return "server";
   if (rule === REJECTION_SAMPLING) return null;
@@ -34,15 +34,17 @@ export function whatIsMissing(cycle, rule) {
   return firstSiblings.every((draft) => draft.target && draft.target.top.length) ? null : "laws";
 }
 
-const chanceOfBlock = (draft) => draft.h ?? draft.block;
+const chanceOfBlock = (/** @type {Draft} */ draft) => draft.h ?? draft.block;
 
-/* Returns the first child of the draft's parent. Its `target` is the target's distribution, not a residual. */
-export const firstSiblingOf = (drafts, draft) => drafts.find(({ parent }) => parent === draft.parent);
+/** Returns the first child of the draft's parent. Its `target` is the target's distribution, not a residual.
+ * @param {Draft[]} drafts @param {Draft} draft */
+export const firstSiblingOf = (drafts, draft) =>
+  /** @type {Draft & { target: Distribution }} */ (drafts.find(({ parent }) => parent === draft.parent));
 
 /* Returns each draft's probability in the target's distribution. Where q is a point mass, the log holds the draft's
  * probability in the residual after the siblings tried before. */
-function findRawProbabilities(drafts) {
-  const remaining = {};
+function findRawProbabilities(/** @type {Draft[]} */ drafts) {
+  const remaining = /** @type {Record<number, number>} */ ({});
   return drafts.map((draft) => {
     if (draft.q < 1) return draft.row ?? draft.p;
     const rest = remaining[draft.parent] ?? 1;
@@ -52,7 +54,7 @@ function findRawProbabilities(drafts) {
 }
 
 /* Returns a coin for a draft that has none. The same arguments give the same coin, so a verdict never changes. */
-function coinFor(number, node) {
+function coinFor(/** @type {number} */ number, /** @type {number} */ node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
   x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
@@ -61,35 +63,38 @@ function coinFor(number, node) {
 
 /* Judges the cycle under another rule, with a shorter draft or with other coins. `choice` is { rule, k, coins };
  * `ranRule` is the rule of the cycle's run. */
-export function judge(cycle, choice, ranRule) {
+export function judge(/** @type {Cycle} */ cycle, /** @type {Choice} */ choice, /** @type {string} */ ranRule) {
   const k = choice.k ?? Infinity,
     drafts = cycle.drafts.map((draft) => (draft.level <= k ? draft : { ...draft, parent: null })),
     raw = findRawProbabilities(cycle.drafts);
-  const coin = (node) =>
+  const coin = (/** @type {number} */ node) =>
     choice.coins && choice.coins[node] != null ? choice.coins[node] : (drafts[node].u ?? coinFor(cycle.number, node));
   const draws = ranRule === SAMPLE_AND_MATCH ? targetDraws(cycle) : {},
     bySample = createSampleRule(choice.rule === SAMPLE_AND_MATCH ? draws : {});
-  const verify = {
+  const verify = /** @type {Record<string, (drafts: any[], raw: number[], coin: Coin) => any>} */ ({
     [REJECTION_SAMPLING]: byCoins,
     [SAMPLE_AND_MATCH]: bySample,
     [SHARED_NOISE]: bySample,
     [BLOCK_VERIFICATION]: byBlock,
     [TYPICAL_ACCEPTANCE]: byThreshold,
     [FIRST_CHOICE]: byFirstChoice,
-  }[choice.rule];
+  })[String(choice.rule)];
   return { rule: choice.rule, k, ...verify(drafts, raw, coin) };
 }
 
+/** @param {Draft[]} drafts @param {(draft: Draft) => boolean} test */
 const selectNodes = (drafts, test) => drafts.flatMap((draft, node) => (test(draft) ? [node] : []));
 
-/* Walks down the tree. Below `tip`, the last accepted token, tries siblings in order until `accept` accepts one. With
- * `atOnce` the rule judges all siblings together, so siblings before the accepted one do not count as rejected. */
+/** Walks down the tree. Below `tip`, the last accepted token, tries siblings in order until `accept` accepts one. With
+ * `atOnce` the rule judges all siblings together, so siblings before the accepted one do not count as rejected.
+ * @param {Draft[]} drafts @param {(draft: Draft, node: number, tried: number[]) => Trial} accept
+ * @param {any} [atOnce] */
 function descend(drafts, accept, atOnce = false) {
   const path = [],
-    order = [],
-    trials = {};
+    order = /** @type {number[]} */ ([]),
+    trials = /** @type {Record<number, Trial>} */ ({});
   for (let tip = -1; ;) {
-    const tried = [],
+    const tried = /** @type {number[]} */ ([]),
       siblings = selectNodes(drafts, (draft) => draft.parent === tip),
       accepted = siblings.find((node) => {
         trials[node] = accept(drafts[node], node, [...tried]);
@@ -104,7 +109,7 @@ function descend(drafts, accept, atOnce = false) {
 }
 
 /* Accepts a draft if u·q < p. After rejected siblings, p is the draft's probability in the residual. */
-function byCoins(drafts, rawProbabilities, coin) {
+function byCoins(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities, /** @type {Coin} */ coin) {
   return descend(drafts, (draft, node, tried) => {
     const rest = tried.reduce((mass, sibling) => mass - rawProbabilities[sibling], 1),
       u = coin(node);
@@ -120,26 +125,29 @@ function byCoins(drafts, rawProbabilities, coin) {
 }
 
 /* Returns a rule that accepts a draft if the target sampled the same token there. */
-function createSampleRule(draws) {
-  return (drafts, rawProbabilities) =>
+function createSampleRule(/** @type {Record<number, { token: number; piece: string }>} */ draws) {
+  return (/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities) =>
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
 /* Returns the target's samples, keyed by parent. In a run of sample and match, these are the committed tokens. */
-function targetDraws(cycle) {
+function targetDraws(/** @type {Cycle} */ cycle) {
   const accepted = cycle.drafts.filter((draft) => draft.status === "accepted"),
-    entries = accepted.map((draft) => [draft.parent, draft]);
+    entries = accepted.map(
+      (draft) => /** @type {[number, { token: number, piece: string }]} */ ([draft.parent, draft]),
+    );
   if (cycle.targetToken)
     entries.push([accepted.length ? cycle.drafts.indexOf(accepted[accepted.length - 1]) : -1, cycle.targetToken]);
   return Object.fromEntries(entries.map(([parent, { token, piece }]) => [parent, { token, piece }]));
 }
 
-const byFirstChoice = (drafts, rawProbabilities) =>
+const byFirstChoice = (/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities) =>
   acceptOnly(drafts, rawProbabilities, (draft) => firstSiblingOf(drafts, draft).target.top[0]);
 
-/* Accepts at each position only the token that `sampleOf` returns. */
+/** Accepts at each position only the token that `sampleOf` returns. @param {Draft[]} drafts
+ * @param {number[]} rawProbabilities @param {(draft: Draft) => { token: number; piece: string }} sampleOf */
 function acceptOnly(drafts, rawProbabilities, sampleOf) {
-  const accept = (draft, node) => {
+  const accept = (/** @type {Draft} */ draft, /** @type {number} */ node) => {
     const sample = sampleOf(draft);
     return {
       p: rawProbabilities[node],
@@ -152,10 +160,10 @@ function acceptOnly(drafts, rawProbabilities, sampleOf) {
 }
 
 /* Accepts the deepest path on which the probability of each token reaches the threshold of typical acceptance. */
-function byThreshold(drafts, rawProbabilities) {
+function byThreshold(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities) {
   const limits = drafts.map((draft) => typicalThreshold(firstSiblingOf(drafts, draft).target)),
     plausible = new Set([-1]),
-    level = (node) => (node < 0 ? 0 : drafts[node].level);
+    level = (/** @type {number} */ node) => (node < 0 ? 0 : drafts[node].level);
   drafts.forEach((draft, node) => {
     if (plausible.has(draft.parent) && rawProbabilities[node] >= limits[node]) plausible.add(node);
   });
@@ -175,16 +183,16 @@ function byThreshold(drafts, rawProbabilities) {
 }
 
 /* Accepts the longest block (prefix) whose coin is below its chance h. Tosses the coins from the longest block down. */
-function byBlock(drafts, rawProbabilities, coin) {
+function byBlock(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities, /** @type {Coin} */ coin) {
   const weights = weightsOf(drafts),
-    order = [],
-    trials = {},
+    order = /** @type {number[]} */ ([]),
+    trials = /** @type {Record<number, Trial>} */ ({}),
     last = drafts.filter((draft) => draft.parent !== null).length - 1;
   let blockLength = last + 1;
   for (; blockLength > 0; blockLength--) {
     const node = blockLength - 1,
       { p, q } = drafts[node],
-      h = node === last ? weights[blockLength] : chanceOfBlock(drafts[node]),
+      h = node === last ? weights[blockLength] : Number(chanceOfBlock(drafts[node])),
       u = coin(node);
     trials[node] = { p, q, u, h, chance: h, accepted: u < h };
     order.push(node);
@@ -195,17 +203,17 @@ function byBlock(drafts, rawProbabilities, coin) {
 }
 
 /* Returns the weights that block verification gives to a chain's prefixes, from the empty prefix on. */
-function weightsOf(drafts) {
+function weightsOf(/** @type {Draft[]} */ drafts) {
   const weights = [1];
   drafts.forEach((draft, i) => weights.push(Math.min(1, (weights[i] * draft.p) / draft.q)));
   return weights;
 }
 
 /* Returns the recorded verdict in the form that `judge` returns. */
-export function recordedVerdict(cycle, rule) {
+export function recordedVerdict(/** @type {Cycle} */ cycle, /** @type {string} */ rule) {
   const { drafts } = cycle,
-    accepted = (draft) => draft.status === "accepted",
-    trials = {};
+    accepted = (/** @type {Draft} */ draft) => draft.status === "accepted",
+    trials = /** @type {Record<number, Trial>} */ ({});
   const path = selectNodes(drafts, accepted),
     tip = path.length ? path[path.length - 1] : -1;
   const order =
@@ -218,7 +226,7 @@ export function recordedVerdict(cycle, rule) {
     const draft = drafts[node],
       { p, q, u, h } = draft,
       distribution = firstSiblingOf(drafts, draft).target;
-    trials[node] = { p, q, accepted: rule === BLOCK_VERIFICATION ? u < h : accepted(draft) };
+    trials[node] = { p, q, accepted: rule === BLOCK_VERIFICATION ? Number(u) < Number(h) : accepted(draft) };
     if (rule === BLOCK_VERIFICATION) Object.assign(trials[node], { u, h, chance: h });
     else if (u != null) Object.assign(trials[node], { u, chance: Math.min(1, p / q) });
     else if (rule === SAMPLE_AND_MATCH) trials[node].sample = targetDraws(cycle)[draft.parent];
@@ -228,12 +236,12 @@ export function recordedVerdict(cycle, rule) {
   return { rule, k: Infinity, path, order, trials, tip, weight: weightsOf(drafts)[path.length] };
 }
 
-/* Returns each draft's state: "acc", "rej", "dis" (accepted, rejected, discarded), or "out" if it is beyond K. */
-export function statesOf(cycle, verdict) {
+/** Returns each draft's state: "accepted", "rejected", "discarded", or "out" if it is beyond K. @returns {State[]} */
+export function statesOf(/** @type {Cycle} */ cycle, /** @type {Verdict} */ verdict) {
   const { path, trials, tip, rule, k } = verdict;
   return cycle.drafts.map((draft, node) => {
     if (draft.level > k) return "out";
-    if (path.includes(node)) return "acc";
-    return (rule === BLOCK_VERIFICATION ? draft.parent === tip : node in trials) ? "rej" : "dis";
+    if (path.includes(node)) return "accepted";
+    return (rule === BLOCK_VERIFICATION ? draft.parent === tip : node in trials) ? "rejected" : "discarded";
   });
 }

@@ -7,16 +7,17 @@ import { UNNAMED } from "#page/race/run.js";
 import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
 
 // compares pieces if a server sent no token ids
+/** @param {any} a @param {any} b */
 const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token);
 
-export function createProbabilityBars({ texts, current }) {
-  function drawBars(draft, width) {
+export function createProbabilityBars(/** @type {StepPage} */ { texts, current }) {
+  function drawBars(/** @type {Draft} */ draft, /** @type {number} */ width) {
     const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample),
       rows = [...shown, { isRest: true, ...rest }],
       left = 84,
       rowHeight = 33,
       highest = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
-      widthOf = (v) => (v / highest) * (width - left - 52);
+      widthOf = (/** @type {number} */ v) => (v / highest) * (width - left - 52);
     const chart = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);
     rows.forEach((row, i) => {
       const y = i * rowHeight,
@@ -50,21 +51,24 @@ export function createProbabilityBars({ texts, current }) {
   }
 
   /* Draws the target's distribution at its own token or, if given, at a server's drafted token `draft`. */
-  function drawRow(width, draft = /** @type {any} */ (null)) {
+  function drawRow(/** @type {number} */ width, draft = /** @type {any} */ (null)) {
     const token = draft
         ? {
             distribution: draft.target,
-            state: "pla",
+            state: "plain",
             sample: draft.piece ? { token: draft.token, piece: draft.piece, prob: draft.p } : null,
           }
         : current().targetToken,
       labels = texts.own,
       state = token.state;
     const rows = token.distribution.top.slice(0, MAX_ROWS),
-      sampleRow = token.sample && rows.findIndex((entry) => isSameToken(entry, token.sample));
+      sampleRow = token.sample && rows.findIndex((/** @type {Candidate} */ entry) => isSameToken(entry, token.sample));
     if (token.sample && sampleRow < 0) rows.push({ ...token.sample, prob: token.sample.prob ?? 0 });
     const rowHeight = 26,
-      restProb = Math.max(0, 1 - rows.reduce((sum, entry) => sum + entry.prob, 0)),
+      restProb = Math.max(
+        0,
+        1 - rows.reduce((/** @type {number} */ sum, /** @type {Candidate} */ entry) => sum + entry.prob, 0),
+      ),
       allRows = [...rows, { piece: null, prob: restProb }],
       highest = Math.max(...allRows.map((entry) => entry.prob)),
       chart = svgRoot(width, allRows.length * rowHeight, labels.row);
@@ -75,7 +79,7 @@ export function createProbabilityBars({ texts, current }) {
         chart.append(
           svgRect(-8, i * rowHeight, width + 8, rowHeight - 2, {
             rx: 6,
-            class: "sd-f-" + (state === "pla" ? "hot" : state),
+            class: "sd-f-" + (state === "plain" ? "hot" : state),
           }),
         );
       chart.append(
@@ -86,13 +90,13 @@ export function createProbabilityBars({ texts, current }) {
           entry.piece === null ? "" : isSample ? "sd-tk sd-on" : "sd-tk",
         ),
         svgRect(84, i * rowHeight + 6, barWidth, 11, {
-          class: isSample && state !== "pla" ? "sd-f-ink" : "sd-f-target",
+          class: isSample && state !== "plain" ? "sd-f-ink" : "sd-f-target",
         }),
         svgText(
           84 + barWidth + 6,
           i * rowHeight + 16,
           formatChance(entry.prob) + (isSample ? " " + (draft ? texts.served.kept : labels.drawn) : ""),
-          isSample ? "sd-b" + (state === "pla" ? "" : " sd-on") : "",
+          isSample ? "sd-b" + (state === "plain" ? "" : " sd-on") : "",
         ),
       );
     });

@@ -9,7 +9,7 @@ import { formatFigure } from "#page/step/marks.js";
 
 const DRAG_PX = 6; // a touch becomes a drag when the finger has moved this far
 
-export function createQuestions(page, focusedNode) {
+export function createQuestions(/** @type {StepPage} */ page, /** @type {() => any} */ focusedNode) {
   const { texts, part, view } = page;
 
   function paint() {
@@ -25,10 +25,10 @@ export function createQuestions(page, focusedNode) {
     part.klabel.textContent = texts.notation[view.notation].k;
   }
 
-  const countTokens = (n) => (n === 1 ? texts.what_if.one : fillText(texts.what_if.many, { n }));
-  const setEnabled = (input, on) => {
+  const countTokens = (/** @type {number} */ n) => (n === 1 ? texts.what_if.one : fillText(texts.what_if.many, { n }));
+  const setEnabled = (/** @type {Part} */ input, /** @type {boolean} */ on) => {
     input.disabled = !on;
-    input.closest(".sd-ask").toggleAttribute("data-off", !on);
+    input.closest(".sd-ask")?.toggleAttribute("data-off", !on);
   };
 
   function paintCoin() {
@@ -75,7 +75,7 @@ export function createQuestions(page, focusedNode) {
     );
   }
 
-  function isNextCoinFresh(node) {
+  function isNextCoinFresh(/** @type {number} */ node) {
     const { verdict, cycle } = page.current(),
       next = verdict.order[verdict.order.indexOf(node) + 1];
     return next != null && cycle.drafts[next].u == null;
@@ -102,7 +102,7 @@ export function createQuestions(page, focusedNode) {
           : view.choice.k == null
             ? labels.k_same
             : fillText(
-                current.targetToken && current.targetToken.state === "bon"
+                current.targetToken && current.targetToken.state === "bonus"
                   ? labels.k_bonus
                   : gained === cycle.gained
                     ? labels.k_equal
@@ -115,7 +115,7 @@ export function createQuestions(page, focusedNode) {
     const { cycle, gained, verdict } = page.current(),
       labels = texts.what_if,
       ranRule = page.rule(),
-      reasons = [];
+      reasons = /** @type {string[]} */ ([]);
     for (const option of part.rule.options) {
       // sample and match needs samples that do not depend on the draft; with shared noise they do
       const noiseReason = ranRule === SHARED_NOISE && option.value === SAMPLE_AND_MATCH && "tied";
@@ -142,7 +142,7 @@ export function createQuestions(page, focusedNode) {
   }
 
   /* Asks how this cycle ends with the choices in `change`. Drops a rule or K that changes nothing. */
-  function askQuestion(change) {
+  function askQuestion(/** @type {any} */ change) {
     page.pauseAnd(() => {
       view.choice = { ...view.choice, ...change };
       if (view.choice.rule === page.rule()) delete view.choice.rule;
@@ -155,14 +155,13 @@ export function createQuestions(page, focusedNode) {
     });
   }
 
-  function askCoin(u) {
-    const node = view.coin;
-    view.step = node;
+  function askCoin(/** @type {number} */ u) {
+    const node = (view.step = Number(view.coin));
     askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
   /* Lets the visitor drag the coin in its chart. */
-  function dragCoin(event) {
+  function dragCoin(/** @type {any} */ event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;
     const { left, width } = strip.getBoundingClientRect(),
@@ -170,7 +169,7 @@ export function createQuestions(page, focusedNode) {
       { cycle } = page.current(),
       drag = new AbortController();
     let isDragging = event.pointerType !== "touch"; // a finger may be starting to scroll
-    const moveCoin = ({ clientX }) => {
+    const moveCoin = (/** @type {PointerEvent} */ { clientX }) => {
       isDragging ||= Math.abs(clientX - event.clientX) > DRAG_PX;
       if (page.current().cycle !== cycle) drag.abort();
       else if (isDragging) askCoin(clamp((clientX - left) / width, 0, highest));

@@ -7,11 +7,11 @@ import { formatChance, clamp } from "#page/race/format.js";
 import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function createResidualCharts({ texts, view, current }) {
+export function createResidualCharts(/** @type {StepPage} */ { texts, view, current }) {
   const sampledToken = () => current().targetToken && current().targetToken.sample;
 
   /* Draws p and q of the shown tokens: what they share, and by how much one is higher. */
-  function drawAreas(draft, weight, width) {
+  function drawAreas(/** @type {Draft} */ draft, /** @type {number} */ weight, /** @type {number} */ width) {
     const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
@@ -19,25 +19,25 @@ export function createResidualCharts({ texts, view, current }) {
       hatch = createHatch(),
       chart = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
-      heightOf = (v) => (v / highest) * 150;
+      heightOf = (/** @type {number} */ v) => (v / highest) * 150;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
         lower = row.isRest ? row.min : Math.min(row.p, row.q),
         surplus = row.p - lower,
         deficit = row.q - lower;
-      chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-acc" }));
+      chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-accepted" }));
       if (surplus > 5e-4)
         chart.append(
           svgRect(x, baseline - heightOf(lower + surplus), barWidth, heightOf(surplus), {
-            class: "sd-f-res sd-o-res",
+            class: "sd-f-resampled sd-o-resampled",
           }),
         );
       if (deficit > 5e-4)
         chart.append(
           svgRect(x, baseline - heightOf(lower + surplus + deficit), barWidth, heightOf(deficit), {
             fill: hatch.fill,
-            class: "sd-s-rej",
+            class: "sd-s-rejected",
           }),
         );
       const top = baseline - heightOf(lower + surplus + deficit) - 6,
@@ -64,7 +64,8 @@ export function createResidualCharts({ texts, view, current }) {
     return chart;
   }
 
-  /* Charts the residual max(0, weight · p − q) and the token sampled from it. Weight < 1: block verification. */
+  /** Charts the residual max(0, weight · p − q) and the token sampled from it. Weight < 1: block verification.
+   * @param {Draft} draft @param {number} weight @param {number} width @param {string} likeliestText */
   function drawSurpluses(draft, weight, width, likeliestText) {
     const labels = texts.own,
       notation = texts.notation[view.notation],
@@ -78,13 +79,13 @@ export function createResidualCharts({ texts, view, current }) {
     if (weight === 1) {
       chart.append(
         svgText(0, 12, notation.target, "sd-k"),
-        svgRect(0, 18, overlapWidth, 24, { class: "sd-f-acc" }),
-        svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-res sd-o-res" }),
+        svgRect(0, 18, overlapWidth, 24, { class: "sd-f-accepted" }),
+        svgRect(overlapWidth, 18, width - overlapWidth, 24, { class: "sd-f-resampled sd-o-resampled" }),
         svgText(0, 60, notation.draft, "sd-k"),
-        svgRect(0, 66, overlapWidth, 24, { class: "sd-f-acc" }),
+        svgRect(0, 66, overlapWidth, 24, { class: "sd-f-accepted" }),
         svgRect(overlapWidth, 66, width - overlapWidth, 24, {
           fill: hatch.fill,
-          class: "sd-s-rej",
+          class: "sd-s-rejected",
         }),
       );
       if (overlapWidth > 150)
@@ -95,13 +96,13 @@ export function createResidualCharts({ texts, view, current }) {
       if (hasRoom)
         chart.append(
           svgText((overlapWidth + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
-          svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rej", rx: 3 }),
+          svgRect((overlapWidth + width) / 2 - 17, 70, 34, 16, { class: "sd-f-rejected", rx: 3 }),
           svgText((overlapWidth + width) / 2, 82, formatChance(1 - beta), "sd-on", "middle"),
         );
     }
     drawStrip(chart, distributions, width, top);
     const sentence = sampledToken()
-      ? fillTemplate(labels.falls, { own: createMark("res", sampledToken().piece) })
+      ? fillTemplate(labels.falls, { own: createMark("resampled", sampledToken().piece) })
       : [likeliestText];
     return [
       chart,
@@ -117,7 +118,7 @@ export function createResidualCharts({ texts, view, current }) {
 
   /* Explains why the replacement is not sampled from p itself. If it were, the drafted token would be written too
    * often, with probability min(p, q) + (1 − β) p. */
-  function explainResidual({ p, q, piece }, beta) {
+  function explainResidual(/** @type {Draft} */ { p, q, piece }, /** @type {number} */ beta) {
     const values = {
       x: formatPiece(piece),
       p: formatFigure(p),
@@ -126,22 +127,28 @@ export function createResidualCharts({ texts, view, current }) {
     return fillText(texts.own.why, values);
   }
 
-  /* Draws the residual distribution as a strip and marks the sampled token. */
+  /** Draws the residual distribution as a strip and marks the sampled token. @param {Element} chart
+   * @param {any} distributions @param {number} width @param {number} top */
   function drawStrip(chart, distributions, width, top) {
     const sample = sampledToken(),
       shares = distributions.complete
-        .filter((row) => row.p > row.q)
-        .map((row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
-        .sort((a, b) => b.share - a.share);
-    const wideShares = shares.filter((row) => row.share * width > 16 || (sample && row.token === sample.token)),
-      restShare = Math.max(0, 1 - wideShares.reduce((sum, row) => sum + row.share, 0));
+        .filter((/** @type {Row} */ row) => row.p > row.q)
+        .map((/** @type {Row} */ row) => ({ ...row, share: (row.p - row.q) / distributions.surplus }))
+        .sort((/** @type {Row} */ a, /** @type {Row} */ b) => b.share - a.share);
+    const wideShares = shares.filter(
+        (/** @type {Row} */ row) => row.share * width > 16 || (sample && row.token === sample.token),
+      ),
+      restShare = Math.max(
+        0,
+        1 - wideShares.reduce((/** @type {number} */ sum, /** @type {Row} */ row) => sum + row.share, 0),
+      );
     let x = 0;
     chart.append(svgText(0, top + 20, texts.own.scaled, "sd-k"));
     for (const row of [...wideShares, { share: restShare }]) {
       const barWidth = row.share * width,
         sampled = sample && row.token === sample.token;
       if (barWidth < 0.5 && !sampled) continue;
-      chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-res sd-o-res" }));
+      chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-resampled sd-o-resampled" }));
       if (barWidth > 40)
         chart.append(
           svgText(

@@ -8,14 +8,15 @@ import { SAMPLE_AND_MATCH, FIRST_CHOICE, TYPICAL_ACCEPTANCE } from "#page/step/j
 import { prefixWeightOf, distributionsOf } from "#page/step/distributions.js";
 import { formatFigure, createMark } from "#page/step/marks.js";
 
-export function createSentences(page, serverViews) {
+export function createSentences(/** @type {StepPage} */ page, /** @type {any} */ serverViews) {
   const { texts, view, current, isGreedy, passTime } = page;
 
-  function sentence() {
+  function stepSentence() {
     const { cycle, states, targetToken, gained } = current(),
       says = texts.say,
       drafted = states.filter((state) => state !== "out").length;
-    if (cycle.served && ["draft", "check"].includes(view.step)) return serverViews.sentence(view.step, drafted);
+    if (cycle.served && ["draft", "check"].includes(String(view.step)))
+      return serverViews.draftSentence(view.step, drafted);
     if (view.step === "draft")
       return fillTemplate(cycle.tree ? says.draft_tree : drafted === 1 ? says.draft_one : says.draft, {
         n: drafted,
@@ -28,7 +29,7 @@ export function createSentences(page, serverViews) {
         time: passTime(),
       });
     if (view.step === "late") {
-      const late = states.filter((state) => state === "dis").length;
+      const late = states.filter((state) => state === "discarded").length;
       return fillTemplate(cycle.tree ? says.late_tree : late === 1 ? says.late_one : says.late, {
         n: late,
       });
@@ -42,10 +43,10 @@ export function createSentences(page, serverViews) {
         },
       );
     if (view.step === "own") return targetSentence();
-    return judgeSentence(view.step);
+    return judgeSentence(Number(view.step));
   }
 
-  function judgeSentence(node) {
+  function judgeSentence(/** @type {number} */ node) {
     if (current().cycle.served) return serverViews.judgeSentence(node);
     const { verdict, cycle } = current(),
       says = texts.judge,
@@ -53,7 +54,7 @@ export function createSentences(page, serverViews) {
       { piece } = cycle.drafts[node],
       [u, chance] = trial.u == null ? ["–", "–"] : formatApart(trial.u, trial.chance);
     const values = {
-      x: createMark(trial.accepted ? "acc" : "rej", piece),
+      x: createMark(trial.accepted ? "accepted" : "rejected", piece),
       p: formatFigure(trial.p),
       q: formatFigure(trial.q),
       r: chance,
@@ -95,11 +96,11 @@ export function createSentences(page, serverViews) {
       ? createMark(targetToken.state, targetToken.sample.piece)
       : html("span", {}, describeLikeliest());
     const key =
-      targetToken.state === "pla"
-        ? "pla"
-        : current().cycle.served && targetToken.state === "res"
+      targetToken.state === "plain"
+        ? "plain"
+        : current().cycle.served && targetToken.state === "resampled"
           ? "served"
-          : targetToken.state === "bon"
+          : targetToken.state === "bonus"
             ? "bonus"
             : targetToken.node < 0
               ? ({ [SAMPLE_AND_MATCH]: "match", [SHARED_NOISE]: "noise", [FIRST_CHOICE]: "greedy" }[verdict.rule] ??
@@ -113,7 +114,7 @@ export function createSentences(page, serverViews) {
   /* Names the token that the target would most likely sample. This is shown if no sampled token is known. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
-    const formatLikeliest = ({ piece }, p) =>
+    const formatLikeliest = (/** @type {Candidate} */ { piece }, /** @type {number} */ p) =>
       fillText(texts.own_says.likeliest, { x: formatPiece(piece), p: formatFigure(p) });
     if (targetToken.node < 0) {
       const likeliestToken = targetToken.distribution && targetToken.distribution.top[0];
@@ -126,5 +127,5 @@ export function createSentences(page, serverViews) {
       : texts.own_says.unknown;
   }
 
-  return { sentence, describeLikeliest };
+  return { stepSentence, describeLikeliest };
 }

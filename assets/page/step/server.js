@@ -4,12 +4,13 @@ import { html } from "#page/race/html.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatFigure, createMark, createNote, createTitle } from "#page/step/marks.js";
 
-/* `drawRow` draws the target's distribution at one position. */
+/** `drawRow` draws the target's distribution at one position. @param {StepPage} page
+ * @param {(width: number, draft?: Draft) => Child} drawRow */
 export function createServerViews({ texts, playerTexts, current, passTime }, drawRow) {
   const serverTexts = texts.served;
 
   /* Writes the sentence of the sub-step draft or check, in a cycle with `n` drafts. */
-  function sentence(step, n) {
+  function draftSentence(/** @type {Step} */ step, /** @type {number} */ n) {
     return [
       fillText(!n ? serverTexts.plain : step === "draft" ? serverTexts.draft : serverTexts.check, {
         n,
@@ -18,7 +19,7 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     ];
   }
 
-  function judgeSentence(node) {
+  function judgeSentence(/** @type {number} */ node) {
     const draft = current().cycle.drafts[node],
       { accepted } = current().verdict.trials[node],
       values = {
@@ -28,13 +29,13 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     if (!draft.piece) return fillTemplate(serverTexts.unnamed, values);
     return fillTemplate(draft.p == null ? serverTexts.bare : serverTexts.p, {
       ...values,
-      x: createMark(accepted ? "acc" : "rej", draft.piece),
+      x: createMark(accepted ? "accepted" : "rejected", draft.piece),
       p: draft.p == null ? "" : formatFigure(draft.p),
     });
   }
 
   /* Draws what the server reports of the target's distribution, and lists what it does not report. */
-  function evidence(draft, width) {
+  function evidence(/** @type {Draft} */ draft, /** @type {number} */ width) {
     const hasRow = draft.target && draft.target.top.length;
     return [
       [
@@ -52,12 +53,12 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     ];
   }
 
-  function targetEvidence(targetToken, width) {
+  function targetEvidence(/** @type {any} */ targetToken, /** @type {number} */ width) {
     return [
       [createTitle(texts.own.row), targetToken.distribution ? drawRow(width) : createNote(texts.no_laws)],
       [createTitle(serverTexts.replaced), html("p", {}, serverTexts.replaced_lead)],
     ];
   }
 
-  return { sentence, judgeSentence, evidence, targetEvidence };
+  return { draftSentence, judgeSentence, evidence, targetEvidence };
 }

@@ -4,7 +4,7 @@
  * draw the parts of the tab. No text is parsed as HTML. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
-import { speculativeOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
+import { speculativeOf, startedOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
 import { isCoinDecided } from "#page/race/cycle.js";
 import { createReader, readLog } from "#page/race/log.js";
 import { fillText } from "#page/race/text.js";
@@ -22,11 +22,13 @@ import { createQuestions } from "#page/step/questions.js";
 import { createTransport } from "#page/step/transport.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
+/** @param {HTMLElement} element @param {Props} props @param {Server} server @param {Player} player */
 function mountStepper(element, props, server, player) {
-  const texts = JSON.parse(props.words),
+  const texts = /** @type {StepTexts} */ (JSON.parse(props.words)),
     playerTexts = player.words,
     root = element.querySelector(".sd-step"),
     part = findParts(root);
+  /** @type {StepView} */
   const view = {
     cycle: 0,
     step: "draft",
@@ -74,20 +76,21 @@ function mountStepper(element, props, server, player) {
   const showRaceRun = () => ((sampledRun = null), showRun());
 
   /* Opens a run at a rejection that a coin decided, or else at the first rejection. */
-  function beginRun(next) {
+  function beginRun(/** @type {Run} */ next) {
     run = next;
     runText.begin(run);
-    const isRejected = (draft) => draft.state === "rej",
-      isCoinRejected = (draft) => isRejected(draft) && isCoinDecided(draft),
+    const isRejected = (/** @type {Draft} */ draft) => draft.state === "rejected",
+      isCoinRejected = (/** @type {Draft} */ draft) => isRejected(draft) && isCoinDecided(draft),
       cycle = cycles().find(({ drafts }) => drafts.some(isCoinRejected)) || findFirstRejection(run),
       order = cycle ? recordedVerdict(cycle, rule()).order : [],
-      find = (test) => order.find((node) => test(cycle.drafts[node])),
+      find = (/** @type {(draft: Draft) => boolean} */ test) =>
+        order.find((/** @type {number} */ node) => cycle && test(cycle.drafts[node])),
       rejected = find(isCoinRejected) ?? find(isRejected);
     goTo(cycle ? cycle.number - 1 : 0, rejected ?? "draft", false);
   }
 
   const cycles = () => speculativeOf(run).cycles;
-  const started = () => speculativeOf(run).started || {};
+  const started = () => startedOf(run);
   const rule = () => started().rule || REJECTION_SAMPLING;
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
@@ -99,22 +102,15 @@ function mountStepper(element, props, server, player) {
       changed = hasQuestion();
     const verdict = changed ? judge(cycle, { ...view.choice, rule: view.choice.rule || rule() }, rule()) : recorded;
     const states = changed ? statesOf(cycle, verdict) : cycle.drafts.map((draft) => draft.state);
-    if (!changed) verdict.order = verdict.order.filter((node) => states[node] !== "cut");
+    if (!changed) verdict.order = verdict.order.filter((/** @type {number} */ node) => states[node] !== "cut");
     const targetToken = targetTokenOf(cycle, verdict, recorded),
       steps = stepsOf(cycle, verdict, states, targetToken);
-    return {
-      cycle,
-      recorded,
-      changed,
-      verdict,
-      states,
-      targetToken,
-      steps,
-      gained: changed || targetToken ? verdict.path.length + (targetToken ? 1 : 0) : cycle.gained,
-    };
+    const stepIndex = steps.indexOf(view.step),
+      gained = changed || targetToken ? verdict.path.length + (targetToken ? 1 : 0) : cycle.gained;
+    return { cycle, recorded, changed, verdict, states, targetToken, steps, stepIndex, gained };
   }
 
-  function draw(byHand) {
+  function draw(byHand = false) {
     if (!run || !root.clientWidth) return;
     const hadFocus = root.contains(document.activeElement),
       onRail = part.rail.contains(document.activeElement);
@@ -126,7 +122,7 @@ function mountStepper(element, props, server, player) {
     paintRail();
     part.say.replaceChildren(
       ...(current.changed ? [html("b", {}, texts.what_if.mark), " "] : []),
-      ...sentences.sentence(),
+      ...sentences.stepSentence(),
     );
     paintGrid();
     evidence.paint();
@@ -159,17 +155,12 @@ function mountStepper(element, props, server, player) {
 
   /* -- moving -- */
 
-  function goTo(cycle, step, byHand = true) {
-    Object.assign(view, {
-      cycle: clamp(cycle, 0, cycles().length - 1),
-      choice: {},
-      step,
-      coin: null,
-    });
+  function goTo(/** @type {number} */ cycle, /** @type {Step | null} */ step, byHand = true) {
+    Object.assign(view, { cycle: clamp(cycle, 0, cycles().length - 1), choice: {}, step, coin: null });
     if (byHand) draw(true);
   }
 
-  function stepBy(direction) {
+  function stepBy(/** @type {number} */ direction) {
     const at = current.stepIndex + direction;
     if (at >= 0 && at < current.steps.length) {
       view.step = current.steps[at];
@@ -184,12 +175,12 @@ function mountStepper(element, props, server, player) {
     return true;
   }
 
-  const pauseAnd = (act) => {
+  const pauseAnd = (/** @type {Act} */ act) => {
     transport.play(false);
     act();
   };
 
-  const showStep = (step, coin = null) =>
+  const showStep = (/** @type {Step} */ step, coin = null) =>
     pauseAnd(() => {
       Object.assign(view, { step, coin });
       draw(true);
@@ -198,10 +189,7 @@ function mountStepper(element, props, server, player) {
   /* -- the head -- */
 
   function paintHead() {
-    part.title.textContent = fillText(texts.title, {
-      cycle: view.cycle + 1,
-      cycles: cycles().length,
-    });
+    part.title.textContent = fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length });
     part.previous.disabled = view.cycle === 0;
     part.following.disabled = view.cycle === cycles().length - 1;
     part.hint.replaceChildren(
@@ -216,14 +204,14 @@ function mountStepper(element, props, server, player) {
           ]
         : [
             sampledRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
-            ...["res", "bon"].flatMap(createShortcut),
+            .../** @type {("resampled" | "bonus")[]} */ (["resampled", "bonus"]).flatMap(createShortcut),
             ...(sampledRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
           ]),
     );
   }
 
   /* Creates a link to the next cycle that ends in `state` (replacement or bonus). */
-  function createShortcut(state) {
+  function createShortcut(/** @type {"resampled" | "bonus"} */ state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
       index = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
@@ -240,10 +228,12 @@ function mountStepper(element, props, server, player) {
     return [" ", createPress(texts.shortcuts.sampled, "sd-link", load)];
   }
 
+  /** @param {string} label @param {string} cls @param {Act} act */
   const createPress = (label, cls, act) => createButton(label, () => pauseAnd(act), cls);
 
   /* -- the parts and the event handlers -- */
 
+  /** @type {StepPage} */
   const page = {
     texts,
     playerTexts,
@@ -296,5 +286,7 @@ function mountStepper(element, props, server, player) {
   openWantedStep();
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountStepper(element, props, server, player));

@@ -6,15 +6,16 @@ import { fillText, formatPiece, makeVisible } from "#page/race/text.js";
 import { speculativeOf } from "#page/race/run.js";
 import { recordedVerdict } from "#page/step/judge.js";
 
+/** @param {StepPage} page @param {Chips} options */
 export function createRunText(page, { listNodes, isRevealed, createNodeChip, createTargetChip }) {
   const { texts, playerTexts, view, part, cycles } = page;
   let spans = /** @type {any[]} */ ([]);
 
-  function begin(run) {
+  function begin(/** @type {Run} */ run) {
     spans = [];
     part.text.replaceChildren(
       createPrompt(run.header, makeVisible),
-      ...(speculativeOf(run).prefill ? speculativeOf(run).prefill.pieces.map(makeVisible) : []),
+      ...(speculativeOf(run).prefill?.pieces ?? []).map(makeVisible),
     );
   }
 
@@ -27,7 +28,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
   }
 
   /* Writes a cycle's tokens as clickable spans. Buttons would let lines break at every token, even inside words. */
-  function writeSpans(i) {
+  function writeSpans(/** @type {number} */ i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
       ...cycle.pieces.map((piece, index) => {
@@ -48,7 +49,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
   }
 
   /* Returns the sub-step that decided a token. Block verification decides on a block by its last token's coin. */
-  function stepOf(cycle, index) {
+  function stepOf(/** @type {Cycle} */ cycle, /** @type {number} */ index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];
   }
@@ -60,10 +61,12 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     const current = page.current(),
       { cycle, states, targetToken } = current,
       nodes = listNodes();
-    const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pen")),
+    const chips = nodes.map((node) => createNodeChip(node, isRevealed(node) ? states[node] : "pending")),
       hidden = cycle.drafts.length - nodes.length - states.filter((state) => state === "out").length;
     const hiddenChips =
-      hidden > 0 && isRevealed(-1) ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "dis", "span")] : [];
+      hidden > 0 && isRevealed(-1)
+        ? [createChip(playerTexts, fillText(texts.more, { n: hidden }), "discarded", "span")]
+        : [];
     const targetChips =
       targetToken && current.stepIndex >= current.steps.indexOf("own") ? [createTargetChip("button")] : [];
     spans[view.cycle].replaceChildren(

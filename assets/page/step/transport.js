@@ -5,17 +5,17 @@ import { clamp } from "#page/race/format.js";
 
 const STEP_MS = 2500; // ms per sub-step
 
-export function createTransport(page) {
+export function createTransport(/** @type {StepPage} */ page) {
   const { texts, view, root, part, cycles, current, stepBy, pauseAnd } = page;
 
-  function play(shouldPlay) {
+  function play(/** @type {boolean} */ shouldPlay) {
     clearTimeout(view.timer);
     view.playing = shouldPlay;
     if (shouldPlay) view.timer = setTimeout(() => play(root.clientWidth > 0 && stepBy(1)), STEP_MS);
     paint();
   }
 
-  const moveCycles = (direction) => {
+  const moveCycles = (/** @type {number} */ direction) => {
     const next = view.cycle + direction;
     if (next >= 0 && next < cycles().length) page.goTo(next, cycles()[next].drafts.length ? "draft" : "check");
   };
@@ -35,7 +35,7 @@ export function createTransport(page) {
     );
   }
 
-  function scrubTo(value) {
+  function scrubTo(/** @type {number} */ value) {
     play(false);
     const cycleIndex = clamp(Math.floor(value), 0, cycles().length - 1);
     if (cycleIndex !== view.cycle) page.goTo(cycleIndex, null, false);
@@ -47,7 +47,7 @@ export function createTransport(page) {
     page.draw();
   }
 
-  function handleKey(event) {
+  function handleKey(/** @type {any} */ event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input, select")) return;
     const onButton = event.target.closest("button");
     if (event.key === " " && !onButton) pauseAnd(() => stepBy(event.shiftKey ? -1 : 1));

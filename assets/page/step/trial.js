@@ -7,28 +7,28 @@ import { formatApart, clamp } from "#page/race/format.js";
 import { FIRST_CHOICE, SAMPLE_AND_MATCH } from "#page/step/judge.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
-export function createTrials({ texts, view, current, isGreedy }) {
+export function createTrials(/** @type {StepPage} */ { texts, view, current, isGreedy }) {
   const labels = texts.position,
     notation = () => texts.notation[view.notation];
 
-  const createVerdict = (draft, trial, ...lead) =>
+  const createVerdict = (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {Child[]} */ ...lead) =>
     html(
       "p",
       { class: "sd-so" },
       ...lead,
-      createMark(trial.accepted ? "acc" : "rej", draft.piece),
+      createMark(trial.accepted ? "accepted" : "rejected", draft.piece),
       " ",
       html("b", {}, trial.accepted ? labels.stays : labels.goes),
     );
 
-  const createPin = (x, label, width) => [
+  const createPin = (/** @type {number} */ x, /** @type {Child} */ label, /** @type {number} */ width) => [
     svgLine(x, 22, x, 74, "sd-pin"),
     svg("circle", { cx: x, cy: 19, r: 5, class: "sd-dot-a" }),
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
-  function drawCoin(draft, trial, width) {
+  function drawCoin(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,
       isBlock = trial.h != null,
@@ -36,10 +36,10 @@ export function createTrials({ texts, view, current, isGreedy }) {
       [uText, chanceText] = formatApart(u, chance);
     chart.dataset.coin = ""; // marks the chart for `questions.js`, which lets the visitor drag the coin
     chart.append(
-      svgRect(0, 44, width * chance, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgRect(0, 44, width * chance, 26, { class: "sd-f-accepted sd-o-accepted" }),
       svgRect(width * chance, 44, width * (1 - chance), 26, {
         fill: hatch.fill,
-        class: "sd-s-rej",
+        class: "sd-s-rejected",
       }),
       svgText(0, 88, "0"),
       svgText(width, 88, "1", "", "end"),
@@ -48,7 +48,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
     if (width * chance > 50) chart.append(svgText(8, 61, labels.keep, "sd-on"));
     if (width * (1 - chance) > 76)
       chart.append(
-        svgRect(width - 54, 48, 48, 18, { class: "sd-f-rej", rx: 3 }),
+        svgRect(width - 54, 48, 48, 18, { class: "sd-f-rejected", rx: 3 }),
         svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
     chart.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
@@ -71,7 +71,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
   }
 
   /* Draws the test of a rule without a coin. */
-  function drawPlainTest(draft, trial, width) {
+  function drawPlainTest(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
     if (trial.limit != null)
       return [
         drawThreshold(trial, width),
@@ -93,7 +93,7 @@ export function createTrials({ texts, view, current, isGreedy }) {
             "p",
             { class: "sd-so" },
             ...fillTemplate(isFirstChoice ? labels.first : labels.sample, {
-              x: createMark(trial.accepted ? "acc" : "res", trial.sample.piece),
+              x: createMark(trial.accepted ? "accepted" : "resampled", trial.sample.piece),
             }),
           )
         : null;
@@ -104,15 +104,15 @@ export function createTrials({ texts, view, current, isGreedy }) {
     ].filter(Boolean);
   }
 
-  function drawThreshold(trial, width) {
+  function drawThreshold(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const highest = Math.max(trial.p, trial.limit) * 1.25,
-      x = (v) => (v / highest) * width,
+      x = (/** @type {number} */ v) => (v / highest) * width,
       hatch = createHatch(),
       chart = svgRoot(width, 96, labels.test, hatch.defs),
       limitX = x(trial.limit);
     chart.append(
-      svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rej" }),
-      svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-acc sd-o-acc" }),
+      svgRect(0, 44, limitX, 26, { fill: hatch.fill, class: "sd-s-rejected" }),
+      svgRect(limitX, 44, width - limitX, 26, { class: "sd-f-accepted sd-o-accepted" }),
       svgText(0, 88, "0"),
       svgText(limitX, 88, formatFigure(trial.limit), "sd-b", "middle"),
       svgText(width, 88, formatFigure(highest), "", "end"),
@@ -121,5 +121,6 @@ export function createTrials({ texts, view, current, isGreedy }) {
     return chart;
   }
 
-  return (draft, trial, width) => (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
+  return (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) =>
+    (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
 }

@@ -8,8 +8,9 @@ import { expectedAccepted, acceptedDistribution, throughput, breakEven } from "#
 import { range } from "#page/theory/format.js";
 import { drawTicks } from "#page/theory/axes.js";
 
+/** @param {TheoryPage} page */
 export function createAcceptedDrafts({ texts, part, settings, createFrame, measured: measuredRun, checkCost }) {
-  function paintAccepted(measured) {
+  function paintAccepted(/** @type {Measured} */ measured) {
     const frame = createFrame("kept", 210, texts.kept.aria, { left: 30, bottom: 40, top: 20 }),
       { chart } = frame,
       chances = acceptedDistribution(settings.alpha, settings.k),
@@ -21,14 +22,14 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
           : null;
     const highest = Math.max(...chances, ...(observed || [])),
       step = frame.plotWidth / chances.length,
-      x = (n) => frame.left + (n + 0.5) * step,
-      y = (chance) => frame.floor - (chance / highest) * frame.plotHeight,
+      x = (/** @type {number} */ n) => frame.left + (n + 0.5) * step,
+      y = (/** @type {number} */ chance) => frame.floor - (chance / highest) * frame.plotHeight,
       barWidth = Math.min(44, step * 0.68);
     chart.append(svgLine(frame.left, frame.floor, frame.left + frame.plotWidth, frame.floor, "sd-ax"));
     chances.forEach((chance, n) => {
       chart.append(
         svgRect(x(n) - barWidth / 2, y(chance), barWidth, frame.floor - y(chance), {
-          class: n === settings.k ? "sd-f-bon sd-o-bon" : "sd-f-acc sd-o-acc",
+          class: n === settings.k ? "sd-f-bonus sd-o-bonus" : "sd-f-accepted sd-o-accepted",
         }),
       );
       if (step > 30)
@@ -50,7 +51,7 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
     });
   }
 
-  function paintRecursion(measured) {
+  function paintRecursion(/** @type {Measured} */ measured) {
     const labels = texts.recursion,
       equations = range(Math.max(0, settings.k - 3), settings.k)
         .reverse()
@@ -107,7 +108,7 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
   }
 
   /* Turns the index after an underscore into a subscript. */
-  const createSubscripts = (row) =>
+  const createSubscripts = (/** @type {string} */ row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
 
   return { kept: () => paintAccepted(measuredRun()), recursion: () => paintRecursion(measuredRun()) };

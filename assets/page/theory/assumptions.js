@@ -6,8 +6,8 @@ import { toFixed } from "#page/race/format.js";
 import { wilson } from "#page/theory/formulas.js";
 import { svgDot, drawRows, drawTicks } from "#page/theory/axes.js";
 
-export function createAssumptions({ texts, part, createFrame, measured: measuredRun }) {
-  function paintPositions(measured) {
+export function createAssumptions(/** @type {TheoryPage} */ { texts, part, createFrame, measured: measuredRun }) {
+  function paintPositions(/** @type {Measured} */ measured) {
     part.positionssub.textContent = measured
       ? measured.tree
         ? texts.positions.sub_tree
@@ -22,8 +22,8 @@ export function createAssumptions({ texts, part, createFrame, measured: measured
       { chart } = frame,
       count = measured.alphas.length,
       step = frame.plotWidth / Math.max(count, 3),
-      x = (i) => frame.left + (i + 0.5) * step,
-      y = (value) => frame.floor - value * frame.plotHeight;
+      x = (/** @type {number} */ i) => frame.left + (i + 0.5) * step,
+      y = (/** @type {number} */ value) => frame.floor - value * frame.plotHeight;
     drawRows(
       frame,
       [0, 0.5, 1].map((value) => [y(value), String(value), value ? "" : "sd-ax"]),

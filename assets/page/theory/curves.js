@@ -11,6 +11,7 @@ import { svgPath, svgDot, svgDiamond, createBarCell, drawTicks } from "#page/the
 export const LARGEST_K = 16, // tokens of the longest draft
   ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves
 
+/** @param {TheoryPage} page */
 export function createCurves({
   texts,
   part,
@@ -33,13 +34,14 @@ export function createCurves({
     const highestOwn = Math.max(...ks.map((k) => speedupAt(k)), settings.usesRun ? measured().speedup : 0),
       highest = Math.max(...ks.map((k) => speedupAt(k, ALPHAS[ALPHAS.length - 1]))),
       y = speedAxis(frame, Math.max(2, highestOwn * 1.1, Math.min(highest * 1.06, highestOwn * 2.2)), settings.k < 9),
-      x = (k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.plotWidth;
+      x = (/** @type {number} */ k) => frame.left + ((k - 1) / (LARGEST_K - 1)) * frame.plotWidth;
     drawTicks(
       frame,
       ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
       texts.curves.axis,
     );
-    const label = (alpha) => (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
+    const label = (/** @type {number} */ alpha) =>
+        (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
       usedHeights = [y(speedupAt(LARGEST_K))];
     for (const alpha of ALPHAS.filter((other) => Math.abs(other - settings.alpha) > 0.035)) {
       const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, pointY]) => pointY >= frame.top),
@@ -64,7 +66,8 @@ export function createCurves({
     part.curves.replaceChildren(chart);
   }
 
-  /* Marks the current and the best K, and keeps their labels apart. */
+  /** Marks the current and the best K, and keeps their labels apart. @param {Frame} frame @param {Scale} x
+   * @param {Scale} y */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
@@ -104,14 +107,14 @@ export function createCurves({
     const best = findBestK(),
       ks = range(1, LARGEST_K).filter((k) => k <= 10 || k === settings.k || k === best),
       highest = Math.max(...ks.map((k) => speedupAt(k)));
-    const tagsOf = (k) =>
+    const tagsOf = (/** @type {number} */ k) =>
       [
         k === settings.k ? (settings.usesRun ? texts.table.mine : texts.table.set) : null,
         k === best ? texts.table.best : null,
       ]
         .filter(Boolean)
         .join(", ");
-    const row = (k) =>
+    const row = (/** @type {number} */ k) =>
       createRow(
         [String(k), tagsOf(k) ? html("span", { class: "sd-th-tag" }, tagsOf(k)) : null],
         [
@@ -132,7 +135,7 @@ export function createCurves({
   }
 
   /* Explains what one token more than the best K would gain and cost. */
-  function whyNotLonger(k) {
+  function whyNotLonger(/** @type {number} */ k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),
       cost = settings.c + checkCost(k + 1) - checkCost(k);

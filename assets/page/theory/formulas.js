@@ -1,38 +1,44 @@
 /* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. */
 
+/** @param {number} alpha @param {number} k */
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
 
-export function expectedAccepted(alpha, k, alreadyAccepted = 0) {
+export function expectedAccepted(/** @type {number} */ alpha, /** @type {number} */ k, alreadyAccepted = 0) {
   let further = 0;
   for (let j = k; j > alreadyAccepted; j--) further = alpha * (1 + further);
   return further;
 }
 
-export const acceptedDistribution = (alpha, k) =>
+export const acceptedDistribution = (/** @type {number} */ alpha, /** @type {number} */ k) =>
   Array.from({ length: k + 1 }, (_, n) => (n < k ? alpha ** n * (1 - alpha) : alpha ** k));
+/** @param {number} probability @param {number} n @param {number} draftSeconds @param {number} verifySeconds */
 export const throughput = (probability, n, draftSeconds, verifySeconds) =>
   (expectedAccepted(probability, n) + 1) / (n * draftSeconds + verifySeconds);
 
+/** @param {number} alpha @param {number} k @param {number} c @param {number} [v] @param {number} [o] */
 export const speedup = (alpha, k, c, v = 1, o = 0) => expectedTokens(alpha, k) / (k * c + v + o);
 
+/** @param {number} tau @param {number} drafted @param {number} c @param {number} v @param {number} o
+ * @param {number} [share] @param {number} [step] */
 export const accountedSpeedup = (tau, drafted, c, v, o, share = 1, step = 1) =>
   tau / (share * (drafted * c + v) + (1 - share) * step + o);
 
-export const growingCost = (v, at) => (k) => 1 + ((v - 1) * k) / at; // linear in k: 1 at k = 0, v at k = `at`
+/** Returns a cost that is linear in k: 1 at k = 0, v at k = `at`. @param {number} v @param {number} at */
+export const growingCost = (v, at) => (/** @type {number} */ k) => 1 + ((v - 1) * k) / at;
 
-/** @param {number | ((k: number) => number)} v */
+/** @param {number} alpha @param {number} c @param {number | ((k: number) => number)} v */
 export function bestK(alpha, c, v = 1, o = 0, largest = 32) {
   /** @type {(k: number) => number} */
   const cost = typeof v === "function" ? v : () => v,
-    gain = (k) => speedup(alpha, k, c, cost(k), o);
+    gain = (/** @type {number} */ k) => speedup(alpha, k, c, cost(k), o);
   let best = 1;
   for (let k = 2; k <= largest; k++) if (gain(k) > gain(best)) best = k;
   return gain(best) > 1 ? best : 0;
 }
 
-export const breakEven = (c, v = 1, o = 0) => Math.max(0, c + v + o - 1);
+export const breakEven = (/** @type {number} */ c, v = 1, o = 0) => Math.max(0, c + v + o - 1);
 
-export function wilson(accepted, judged, z = 1.96) {
+export function wilson(/** @type {number} */ accepted, /** @type {number} */ judged, z = 1.96) {
   if (!judged) return [0, 1];
   const rate = accepted / judged,
     square = (z * z) / judged,
@@ -42,12 +48,13 @@ export function wilson(accepted, judged, z = 1.96) {
 }
 
 /* Applies a temperature T to a distribution: p^(1/T), normalised. At T = 0, the likeliest token has probability 1. */
-export function tempered(distribution, temperature) {
+export function tempered(/** @type {number[]} */ distribution, /** @type {number} */ temperature) {
   const highest = Math.max(...distribution),
     raised = distribution.map((p) => (temperature ? (p / highest) ** (1 / temperature) : Number(p === highest))),
     sum = raised.reduce((a, b) => a + b);
   return raised.map((p) => p / sum);
 }
 
-/* Returns β = Σ min(p, q), the chance that a draft drawn from q is accepted. */
+/** Returns β = Σ min(p, q), the chance that a draft drawn from q is accepted. @param {number[]} p
+ * @param {number[]} q */
 export const overlap = (p, q) => p.reduce((sum, value, i) => sum + Math.min(value, q[i]), 0);

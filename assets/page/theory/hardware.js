@@ -1,12 +1,12 @@
 /* Computes the time and memory of a pass on a machine. `tests/figures/test_theory.py` has cases worked out by hand. */
 
 const CACHE_BYTES = 2; // bytes of a number in the KV cache
-export const toMachine = ({ tflops, gbps, mib }) => ({
+export const toMachine = (/** @type {Record<string, number>} */ { tflops, gbps, mib }) => ({
   flops: tflops * 1e12,
   bandwidth: gbps * 1e9,
   memory: mib * 2 ** 20,
 });
-export const toModel = (model) => ({
+export const toModel = (/** @type {any} */ model) => ({
   experts: 1,
   chosen: 1,
   ...model,
@@ -15,7 +15,7 @@ export const toModel = (model) => ({
   embedding: (model.embedding ?? 0) * 1e9,
 });
 
-export function weightsRead(model, rows) {
+export function weightsRead(/** @type {Model} */ model, /** @type {number} */ rows) {
   const allWeights = model.parameters - model.embedding;
   if (model.experts === model.chosen) return allWeights;
   const share = model.chosen / model.experts,
@@ -23,12 +23,16 @@ export function weightsRead(model, rows) {
   return allWeights - expertWeights * (1 - share) ** rows;
 }
 
+/** @param {Model} model @param {number} tokens */
 export const cacheBytes = (model, tokens) => 2 * model.layers * model.kv_heads * model.head_dim * CACHE_BYTES * tokens;
 
+/** @param {Machine} machine @param {Model} model @param {number} bits @param {number} batch @param {number} rows
+ * @param {number} context */
 export function readingSeconds(machine, model, bits, batch, rows, context) {
   return ((weightsRead(model, batch * rows) * bits) / 8 + cacheBytes(model, batch * context)) / machine.bandwidth;
 }
 
+/** @param {Machine} machine @param {Model} model @param {number} batch @param {number} rows @param {number} context */
 export function computingSeconds(machine, model, batch, rows, context) {
   return (
     (batch *
@@ -38,6 +42,8 @@ export function computingSeconds(machine, model, batch, rows, context) {
   );
 }
 
+/** @param {Machine} machine @param {Model} model @param {number} bits @param {number} batch @param {number} rows
+ * @param {number} context */
 export function passSeconds(machine, model, bits, batch, rows, context) {
   return Math.max(
     readingSeconds(machine, model, bits, batch, rows, context),
@@ -45,6 +51,7 @@ export function passSeconds(machine, model, bits, batch, rows, context) {
   );
 }
 
+/** @param {Machine} machine @param {Model} model @param {number} bits @param {number} batch @param {number} context */
 export function freeRows(machine, model, bits, batch, context) {
   let low = 0,
     high = 2 ** 24;
@@ -58,7 +65,9 @@ export function freeRows(machine, model, bits, batch, context) {
   return low; // rows per sequence that a pass can compute while it reads memory
 }
 
-/* Returns `plain`, the seconds of a plain step. `c` (a draft model's step) and `v` (a check) are multiples of it. */
+/** Returns `plain`, the seconds of a plain step. `c` (a draft model's step) and `v` (a check) are multiples of it.
+ * @param {Machine} machine @param {Model} target @param {Model} draft @param {number} bits @param {number} k
+ * @param {number} batch @param {number} context */
 export function batchCosts(machine, target, draft, bits, k, batch, context) {
   const plain = passSeconds(machine, target, bits, batch, 1, context);
   return {
@@ -68,6 +77,7 @@ export function batchCosts(machine, target, draft, bits, k, batch, context) {
   };
 }
 
+/** @param {Model} target @param {Model} draft @param {number} bits @param {number} batch @param {number} context */
 export function memoryBytes(target, draft, bits, batch, context) {
   return [
     ...[target, draft].map((model) => (model.parameters * bits) / 8),

@@ -5,16 +5,18 @@ import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
 /* The unit of c, v and o is a plain step. Returns null if a figure is missing, for example without a plain lane. */
-export function measureRun(run) {
+export function measureRun(/** @type {Run} */ run) {
   if (run.names.length < 2) return null;
-  const figures = figuresAt(run, replayEnd(run)),
+  const figures = /** @type {Figures & Record<"alpha" | "tau" | "c" | "v", number>} */ (figuresAt(run, replayEnd(run))),
+    costOf = (/** @type {number} */ ms, /** @type {number} */ n) => Number(figures.inPlainPasses(ms, n)),
     { speculative: sums } = figures,
     lane = speculativeOf(run),
     cycles = lane.cycles.slice(0, sums.passes),
     drafting = cycles.filter((cycle) => cycle.drafting);
   if (!sums.judged || figures.c == null || figures.v == null || !figures.speedup) return null;
   const { drafter = "", k: requestedK = 0, params } = lane.started || {},
-    countBeyond = (countOf) => (place) => cycles.filter((cycle) => countOf(cycle) > place).length;
+    countBeyond = (/** @type {(cycle: Cycle) => number} */ countOf) => (/** @type {number} */ place) =>
+      cycles.filter((cycle) => countOf(cycle) > place).length;
   const places = Array.from({ length: Math.max(...cycles.map((cycle) => cycle.judged)) }, (_, place) => place);
   const judgedAt = places.map(countBeyond((cycle) => cycle.judged)),
     acceptedAt = places.map(countBeyond((cycle) => cycle.accepted));
@@ -22,10 +24,10 @@ export function measureRun(run) {
     meanDrafts = sums.drafted / drafting.length,
     share = drafting.length / sums.passes,
     tree = sums.trees > 0;
-  const o = figures.inPlainPasses(Math.max(0, sums.endMs - sums.draftMs - sums.passMs), sums.passes),
+  const o = costOf(Math.max(0, sums.endMs - sums.draftMs - sums.passMs), sums.passes),
     step = figures.inPlainPasses(sums.passMs - sums.checkMs, sums.passes - sums.checks) ?? 1;
   const k = tree ? requestedK : Math.max(1, Math.round(meanDrafts)),
-    c = tree ? figures.inPlainPasses(sums.draftMs, drafting.length * k) : figures.c;
+    c = tree ? costOf(sums.draftMs, drafting.length * k) : figures.c;
   return {
     drafter,
     k,
@@ -54,4 +56,4 @@ export function measureRun(run) {
   };
 }
 
-const depthOfCycle = (cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
+const depthOfCycle = (/** @type {Cycle} */ cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));

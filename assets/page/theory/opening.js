@@ -30,6 +30,7 @@ const EXAMPLES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
+/** @param {TheoryPage} page @param {Hardware} options */
 export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
   /* Draws two bars for each pass: the time to read memory, and the time to compute. */
   function paintWall() {
@@ -37,7 +38,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       target = toModel(findById(models, settings.target)),
       rows = settings.k + 1;
     const reading = readingSeconds(machine, target, settings.bits, 1, 1, settings.context),
-      computing = (n) => computingSeconds(machine, target, 1, n, settings.context);
+      computing = (/** @type {number} */ n) => computingSeconds(machine, target, 1, n, settings.context);
     const values = {
       target: findById(models, settings.target).name,
       machine: findById(machines, settings.machine).name,
@@ -53,7 +54,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       groupHeight = left ? 44 : 62,
       offsetY = left ? 0 : 18,
       longest = Math.max(reading, computing(rows)),
-      widthOf = (v) => (v / longest) * (width - left - 4);
+      widthOf = (/** @type {number} */ v) => (v / longest) * (width - left - 4);
     const bars = [
         [texts.wall_first.write, computing(1), 1],
         [fillText(texts.wall_first.check, values), computing(rows), rows],
@@ -95,7 +96,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
 
   /* Builds a table of the best K and its speed-up, if a check costs as much as a plain step. */
   function buildMap() {
-    const cell = (alpha, c) => {
+    const cell = (/** @type {number} */ alpha, /** @type {number} */ c) => {
       const k = bestK(alpha, c);
       return [k ? html("b", {}, String(k)) : "–", k ? " " + formatTimes(speedup(alpha, k, c), 1) : null];
     };
@@ -130,10 +131,10 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
           slotWidth = (columnWidth - 18) / p.length,
           barWidth = Math.max(2, slotWidth / 2 - 1.5);
         p.forEach((_, token) =>
-          [
+          /** @type {[number[], string][]} */ ([
             [p, "sd-f-target"],
             [q, "sd-f-draft sd-s-draft"],
-          ].forEach(([distribution, cls], side) => {
+          ]).forEach(([distribution, cls], side) => {
             const barHeight = distribution[token] * plotHeight;
             chart.append(
               svgRect(left + token * slotWidth + side * (barWidth + 1), floor - barHeight, barWidth, barHeight, {
@@ -172,13 +173,13 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       const left = i * columnWidth,
         slotWidth = (columnWidth - 18) / p.length,
         barWidth = Math.max(3, slotWidth - 4),
-        heightOf = (value) => (value / 0.5) * plotHeight;
+        heightOf = (/** @type {number} */ value) => (value / 0.5) * plotHeight;
       texts.kept_by[name]
         .split("\n")
         .forEach((label, row) => chart.append(svgText(left, 11 + 14 * row, label, row ? "" : "sd-k")));
       shares.forEach((share, token) => {
         const x = left + token * slotWidth,
-          outline = (value, cls) =>
+          outline = (/** @type {number} */ value, /** @type {string} */ cls) =>
             chart.append(
               svgRect(x, floor - heightOf(value), barWidth, heightOf(value), {
                 class: cls,
@@ -186,7 +187,7 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
                 "stroke-width": 1.2,
               }),
             );
-        chart.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-acc" }));
+        chart.append(svgRect(x, floor - heightOf(share), barWidth, heightOf(share), { class: "sd-f-accepted" }));
         outline(p[token], "sd-s-target");
         if (name !== "chosen") outline(q[token], "sd-s-draft");
       });

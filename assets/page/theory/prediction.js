@@ -6,7 +6,7 @@ import { toFixed } from "#page/race/format.js";
 import { expectedTokens, speedup, wilson } from "#page/theory/formulas.js";
 import { formatTimes } from "#page/theory/format.js";
 
-export function createPrediction({ texts, part, widths, measured: measuredRun }) {
+export function createPrediction(/** @type {TheoryPage} */ { texts, part, widths, measured: measuredRun }) {
   function paintMeasured() {
     const labels = texts.measured,
       measured = measuredRun();
@@ -46,12 +46,12 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
     part.measuredsay.textContent = explainGap(measured, formula, low, high);
   }
 
-  function drawBars(bars) {
+  function drawBars(/** @type {any[][]} */ bars) {
     const rowHeight = 54,
       width = widths.measured,
       chart = svgRoot(width, bars.length * rowHeight + 18, texts.measured.aria),
       highest = Math.max(...bars.map(([, value, , , interval]) => (interval ? interval[1] : value))),
-      x = (v) => (v / highest) * (width - 62);
+      x = (/** @type {number} */ v) => (v / highest) * (width - 62);
     bars.forEach(([name, value, note, cls, interval], i) => {
       const y = i * rowHeight,
         barTop = y + 21;
@@ -64,7 +64,7 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
       if (interval)
         chart.append(
           svgLine(x(interval[0]), barTop + 23, x(interval[1]), barTop + 23, "sd-th-whisker"),
-          ...interval.map((v) => svgLine(x(v), barTop + 19, x(v), barTop + 27, "sd-th-whisker")),
+          ...interval.map((/** @type {number} */ v) => svgLine(x(v), barTop + 19, x(v), barTop + 27, "sd-th-whisker")),
         );
       chart.append(svgLine(x(1), barTop - 2, x(1), barTop + 19, "sd-th-plain"));
     });
@@ -72,7 +72,8 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
     return chart;
   }
 
-  /* Explains the gaps between formula, accounted and measured speed-up. */
+  /** Explains the gaps between formula, accounted and measured speed-up. @param {Measured} measured
+   * @param {number} formula @param {number} low @param {number} high */
   function explainGap(measured, formula, low, high) {
     const labels = texts.measured,
       isInside = measured.speedup >= low && measured.speedup <= high,

@@ -17,15 +17,16 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // c, v, o in plain steps
 
-function mountTheory(element, props, player) {
+function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ props, /** @type {Player} */ player) {
   const texts = JSON.parse(props.words),
     { models, read: readDate, machines: listed } = JSON.parse(props.hardware),
-    machines = listed.map((machine) => ({
+    machines = listed.map((/** @type {any} */ machine) => ({
       ...machine,
       name: texts.machines[machine.id] ?? machine.name,
     }));
   const root = element.querySelector(".sd-theory"),
     part = findParts(root);
+  /** @type {TheorySettings} */
   const settings = {
     ...EXAMPLE,
     costGrows: true,
@@ -39,11 +40,13 @@ function mountTheory(element, props, player) {
     context: 512,
   };
   const SLIDERS = { alpha: 2, k: 0, c: 3, v: 2, o: 3 }; // decimal places that each slider shows
-  const widths = {}; // widths of the charts in px; 0 in a closed fold
+  const widths = /** @type {Record<string, number>} */ ({}); // widths of the charts in px; 0 in a closed fold
   /** @type {any} */
   let measured = null;
 
+  /** @param {number} k */
   const checkCost = (k) => (settings.costGrows ? growingCost(settings.v, settings.k)(k) : settings.v);
+  /** @param {number} k @param {number} [alpha] */
   const speedupAt = (k, alpha = settings.alpha) => speedup(alpha, k, settings.c, checkCost(k), settings.o);
   const { createFrame, speedAxis } = createAxes(texts, widths),
     hardware = { machines, models, readDate };
@@ -90,17 +93,17 @@ function mountTheory(element, props, player) {
     draw();
   }
 
-  function setValues(values) {
+  function setValues(/** @type {object} */ values) {
     Object.assign(settings, values, { usesRun: false, wasTouched: true });
     draw();
   }
 
-  function setMachine(values) {
+  function setMachine(/** @type {object} */ values) {
     Object.assign(settings, values);
     draw();
   }
 
-  function slideTo(name, value) {
+  function slideTo(/** @type {string} */ name, /** @type {number} */ value) {
     setValues(
       name === "k" && settings.costGrows
         ? { k: value, v: growingCost(settings.v, settings.k)(value) }
@@ -159,7 +162,7 @@ function mountTheory(element, props, player) {
     part[name].oninput = () => slideTo(name, +part[name].value);
     part[name].onchange = announce;
   }
-  const andAnnounce = (act) => () => {
+  const andAnnounce = (/** @type {Act} */ act) => () => {
     act();
     announce();
   };
@@ -182,4 +185,5 @@ function mountTheory(element, props, player) {
   measureWidths();
 }
 
+/** @param {HTMLElement} element @param {Props} props */
 export const mount = (element, props) => whenPlayerReady((player) => mountTheory(element, props, player));

@@ -18,6 +18,9 @@ import { speedup } from "#page/theory/formulas.js";
 import { formatTimes, findById, range, formatSeconds, formatBytes } from "#page/theory/format.js";
 import { svgPath, svgDot, createBarCell, createScrollTable, drawTicks } from "#page/theory/axes.js";
 
+/** @param {TheoryTexts} texts @param {Parts} part @param {TheorySettings} settings
+ * @param {{ createFrame: TheoryPage["createFrame"], setMachine: (values: object) => void }} options
+ * @param {Hardware} hardware */
 export function createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware) {
   const { machines, models, readDate } = hardware;
 
@@ -52,7 +55,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     paintWallText(costs);
   }
 
-  function paintWallText({ machine, target, draft, plain, c, v, free }) {
+  function paintWallText(/** @type {Costs} */ { machine, target, draft, plain, c, v, free }) {
     const wallTexts = texts.wall,
       { measured } = findById(machines, settings.machine),
       speedupNow = speedup(settings.alpha, settings.k, c, v),
@@ -81,17 +84,19 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     );
   }
 
-  function paintRoof({ machine, target, plain, free }) {
+  function paintRoof(/** @type {Costs} */ { machine, target, plain, free }) {
     const frame = createFrame("roof", 270, texts.roof.aria, { left: 62, bottom: 40, top: 30 }),
       { chart } = frame,
       batch = settings.batch,
       lastRows = Math.max(4096, batch * 16),
-      secondsOf = (rows) => passSeconds(machine, target, settings.bits, batch, rows / batch, settings.context);
+      secondsOf = (/** @type {number} */ rows) =>
+        passSeconds(machine, target, settings.bits, batch, rows / batch, settings.context);
     const span = Math.log2(lastRows),
-      x = (rows) => frame.left + (Math.log2(rows) / span) * frame.plotWidth,
+      x = (/** @type {number} */ rows) => frame.left + (Math.log2(rows) / span) * frame.plotWidth,
       highLog = Math.log(secondsOf(lastRows) * 1.2),
       lowLog = Math.log(plain / 2),
-      y = (seconds) => frame.floor - ((Math.log(seconds) - lowLog) / (highLog - lowLog)) * frame.plotHeight,
+      y = (/** @type {number} */ seconds) =>
+        frame.floor - ((Math.log(seconds) - lowLog) / (highLog - lowLog)) * frame.plotHeight,
       ridgeRows = free * batch;
     if (ridgeRows > batch && target.experts === 1)
       chart.append(
@@ -160,12 +165,12 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     part.roof.replaceChildren(chart);
   }
 
-  function paintMemory({ machine, target, draft }) {
+  function paintMemory(/** @type {Costs} */ { machine, target, draft }) {
     const labels = texts.memory,
       parts = memoryBytes(target, draft, settings.bits, settings.batch, settings.context),
       total = parts.reduce((sum, entry) => sum + entry, 0),
       largest = Math.max(total, machine.memory),
-      row = (name, bytes, strong) =>
+      row = (/** @type {string} */ name, /** @type {number} */ bytes, strong = false) =>
         createRow(name, [formatBytes(bytes), createBarCell(bytes / largest, strong)], strong ? "sd-th-best" : null);
     const machinesNeeded = Math.ceil(total / machine.memory);
     part.memory.replaceChildren(
@@ -189,7 +194,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
 
   function buildSources() {
     const { active, experts } = texts.sources,
-      createSource = ({ id, link: url }) =>
+      createSource = (/** @type {Record<string, string>} */ { id, link: url }) =>
         html(
           "span",
           { class: "sd-sub" },
@@ -199,7 +204,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     part.sources.append(
       createScrollTable(
         texts.sources.heads,
-        machines.map((entry) =>
+        machines.map((/** @type {any} */ entry) =>
           createRow(
             [entry.name, createSource(entry)],
             [entry.tflops, entry.gbps, entry.gb, entry.mib.toLocaleString("en")].map(String),
@@ -208,7 +213,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
       ),
       createScrollTable(
         texts.sources.model_heads,
-        models.map((entry) =>
+        models.map((/** @type {any} */ entry) =>
           createRow(
             entry.name,
             [
@@ -226,7 +231,7 @@ export function createMemoryWall(texts, part, settings, { createFrame, setMachin
     );
   }
 
-  const options = (list) => list.map(({ id, name }) => html("option", { value: id }, name));
+  const options = (/** @type {any[]} */ list) => list.map(({ id, name }) => html("option", { value: id }, name));
   part.machine.append(...options(machines));
   part.target.append(...options(models));
   part.draft.append(...options(models));

@@ -1,21 +1,24 @@
 /* Writes the link to the settings of a run. */
 
-/* Returns an address that fills in the settings of a run. Omits settings at their usual value, unless marked `main`.
- * A server's run has only a prompt and sampling settings. */
+import { startedOf } from "#page/race/run.js";
+
+/** Returns an address that fills in the settings of a run. Omits settings at their usual value, unless marked `main`.
+ * A server's run has only a prompt and sampling settings. @param {Run} run @param {string} base
+ * @param {Record<string, string>} rules @param {{ name: string, usual: any, main: boolean }[]} settings */
 export function settingsLink(run, base, rules, settings) {
   const { header } = run,
-    started = run.lanes[run.names[0]].started || {},
-    params = started.params || {};
-  const values = {
+    started = startedOf(run),
+    params = /** @type {Partial<Params>} */ (started.params || {});
+  const values = /** @type {Values} */ ({
     ...params,
     stop: (params.stop || []).map((text) => text.replace(/\n/g, "\\n")).join("\n"),
     prompt: header.prompt,
-  };
+  });
   if (!started.server)
     Object.assign(values, {
       drafter: started.drafter,
       k: started.k,
-      rule: rules[started.rule],
+      rule: rules[String(started.rule)],
       family: (header.models || {}).family,
       peer: run.names.length > 2,
     });

@@ -8,17 +8,17 @@ export const MAX_INFLATED_BYTES = 1000000; // bytes; a run of 256 tokens has a t
 const STATUSES = ["accepted", "rejected", "discarded"],
   KINDS = ["bonus", "resampled"];
 
-const toMicroseconds = (seconds) => Math.round(seconds * 1e6);
-const readLines = (log) =>
+const toMicroseconds = (/** @type {number} */ seconds) => Math.round(seconds * 1e6);
+const readLines = (/** @type {string} */ log) =>
   log
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
-const isChain = (parents) => parents.every((parent, i) => parent === i - 1);
+const isChain = (/** @type {number[]} */ parents) => parents.every((parent, i) => parent === i - 1);
 
 /* Packs a position. Rounds its numbers to four digits, unless this reverses the decision. A position with an h (block
  * verification) keeps all digits. */
-function packPosition({ token, piece, status, p, q, u, h }) {
+function packPosition(/** @type {Position} */ { token, piece, status, p, q, u, h }) {
   const exact = [p, q, u, h].map((x) => x ?? null),
     rounded = exact.map(roundProbability),
     isAccepted = (/** @type {any[]} */ [p, q, u]) => u * q < p;
@@ -26,11 +26,11 @@ function packPosition({ token, piece, status, p, q, u, h }) {
   while (numbers.length && numbers[numbers.length - 1] === null) numbers.pop();
   return [token, piece, STATUSES.indexOf(status), ...numbers];
 }
-const roundProbability = (x) => (x == null ? null : Number(x.toPrecision(4)));
+const roundProbability = (/** @type {number | null | undefined} */ x) => (x == null ? null : Number(x.toPrecision(4)));
 
-export function packLog(log) {
-  const clock = {};
-  const takeElapsed = (lane, seconds) => {
+export function packLog(/** @type {string} */ log) {
+  const clock = /** @type {Record<string, number>} */ ({});
+  const takeElapsed = (/** @type {string} */ lane, /** @type {number} */ seconds) => {
     const now = toMicroseconds(seconds),
       elapsed = now - (clock[lane] || 0);
     clock[lane] = now;
@@ -73,19 +73,18 @@ export function packLog(log) {
 }
 
 /* Turns a list back into a log. Throws, or returns an invalid log, if `packLog` did not make the list. */
-export function unpackLog(packed) {
-  const clock = {},
-    openDrafts = {},
-    totals = {},
-    texts = {},
-    cycles = {},
-    spentSeconds = {};
-  const addSpent = (name, { cycle, start, end }) => {
+export function unpackLog(/** @type {any[]} */ packed) {
+  const [clock, openDrafts, totals, texts, cycles, spentSeconds] = Array.from(
+    { length: 6 },
+    () => /** @type {Values} */ ({}),
+  );
+  const addSpent = (/** @type {string} */ name, /** @type {any} */ { cycle, start, end }) => {
     if (cycle) spentSeconds[name] = (spentSeconds[name] || 0) + end - start;
   };
+  /** @param {string} lane @param {number} elapsed */
   const advance = (lane, elapsed) => (clock[lane] = (clock[lane] || 0) + elapsed) / 1e6;
   /* Unpacks the end of a lane. Adapts its seconds to the lane's other events, whose times were rounded. */
-  const unpackEnd = (entry) => {
+  const unpackEnd = (/** @type {any} */ entry) => {
     const { lane } = entry,
       at = Math.max(entry.at, (clock[lane] || 0) / 1e6),
       verify = spentSeconds[lane + " v"] || 0,
@@ -129,16 +128,18 @@ export function unpackLog(packed) {
     if (letter === "v") {
       const [start, end, rows, p] = fields,
         times = { start: advance(lane, start), end: advance(lane, end) };
-      const positions = rows.map(([token, piece, status, p = null, q = null, u = null, h = null], node) => ({
-        node,
-        token,
-        piece,
-        status: STATUSES[status],
-        p,
-        q,
-        u,
-        ...(h === null ? {} : { h }),
-      }));
+      const positions = /** @type {any[][]} */ (rows).map(
+        ([token, piece, status, p = null, q = null, u = null, h = null], node) => ({
+          node,
+          token,
+          piece,
+          status: STATUSES[status],
+          p,
+          q,
+          u,
+          ...(h === null ? {} : { h }),
+        }),
+      );
       const draft = openDrafts[lane];
       if (draft)
         Object.assign(draft, {
@@ -152,7 +153,7 @@ export function unpackLog(packed) {
       return verified;
     }
     const [elapsed, accepted, tokens, pieces, kind, ownText] = fields,
-      acceptedDrafts = ((openDrafts[lane] || {}).positions || [])
+      acceptedDrafts = /** @type {Position[]} */ ((openDrafts[lane] || {}).positions || [])
         .filter(({ status }) => status === "accepted")
         .slice(0, accepted);
     openDrafts[lane] = null;
@@ -179,8 +180,8 @@ export function unpackLog(packed) {
 }
 
 /* Returns whether two logs hold the same run: the same events in the same order, with equal texts and verdicts. */
-export function isSame(log, other) {
-  const keyOf = (jsonl) =>
+export function isSame(/** @type {string} */ log, /** @type {string} */ other) {
+  const keyOf = (/** @type {string} */ jsonl) =>
     JSON.stringify(
       readLines(jsonl).map(({ event, lane, cycle, tokens, pieces, positions, text }) => [
         event,
@@ -189,7 +190,7 @@ export function isSame(log, other) {
         tokens,
         pieces,
         text,
-        positions && positions.map(({ token, status }) => [token, status]),
+        positions && positions.map((/** @type {Position} */ { token, status }) => [token, status]),
       ]),
     );
   return keyOf(log) === keyOf(other);
@@ -197,10 +198,11 @@ export function isSame(log, other) {
 
 /* -- bytes -- */
 
+/** @param {BlobPart} bytes @param {ReadableWritablePair<any, any>} stream */
 const pipeThrough = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 
 /* Returns `run=…`. Returns "" if the browser cannot compress, or if the run is too long or changes when packed. */
-export async function createFragment(log) {
+export async function createFragment(/** @type {string} */ log) {
   if (typeof CompressionStream === "undefined") return "";
   const packed = packLog(log);
   if (!isSame(log, unpackLog(packed))) return "";
@@ -217,10 +219,10 @@ export async function createFragment(log) {
   return fragment.length > MAX_FRAGMENT ? "" : fragment;
 }
 
-export const carriesRun = (hash) => hash.startsWith("#" + PREFIX);
+export const carriesRun = (/** @type {string} */ hash) => hash.startsWith("#" + PREFIX);
 
 /* Returns the log of the run in `#run=…`. Throws if there is none, or if it is damaged or inflates to too much. */
-export async function readFragment(hash) {
+export async function readFragment(/** @type {string} */ hash) {
   const text = hash.slice(1 + PREFIX.length);
   if (!carriesRun(hash) || text.length > MAX_FRAGMENT) throw new Error("the address holds no run");
   const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));

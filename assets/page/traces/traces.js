@@ -7,6 +7,7 @@ import { createFragment, carriesRun, readFragment } from "#page/traces/share.js"
 import { settingsLink } from "#page/traces/links.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
+/** @param {HTMLElement} element @param {Props} props @param {Server} server @param {Player} player */
 function mountTraces(element, props, server, player) {
   const texts = JSON.parse(props.words),
     rules = JSON.parse(props.rules),
@@ -29,12 +30,12 @@ function mountTraces(element, props, server, player) {
 
   /* -- answers -- */
 
-  function showAnswer(answer) {
+  function showAnswer(/** @type {any} */ answer) {
     part.said.textContent = answer.said || "";
     part.said.classList.toggle("sd-wrong", answer.wrong === true);
     const list = answer.list || [];
     part.list.hidden = !list.length;
-    part.list.replaceChildren(...list.map((line) => html("li", {}, line)));
+    part.list.replaceChildren(...list.map((/** @type {string} */ line) => html("li", {}, line)));
     part.share.hidden = true;
   }
 
@@ -48,7 +49,8 @@ function mountTraces(element, props, server, player) {
       history.replaceState(history.state, "", location.pathname + location.search); // the hash contains the other run
   }
 
-  /* Calls a Python function. Ignores the answer if another call or another run came meanwhile. */
+  /** Calls a Python function. Ignores the answer if another call or another run came meanwhile. @param {string} name
+   * @param {any} argument @param {(answer: any) => void} [use] */
   async function askPython(name, argument, use) {
     const number = ++askNumber;
     showAnswer({ said: texts.wait });
@@ -63,6 +65,7 @@ function mountTraces(element, props, server, player) {
   }
 
   const hasRun = () => Boolean(player.run()) || (showAnswer({ said: texts.no_run, wrong: true }), false);
+  /** @param {string} text @param {string} type @param {string} extension */
   const save = (text, type, extension) => saveFile(new Blob([text], { type }), player.run(), extension);
 
   /* -- this run -- */
@@ -78,6 +81,7 @@ function mountTraces(element, props, server, player) {
       askPython("make_page", [player.log(), base], (answer) => answer.page && save(answer.page, "text/html", ".html"));
   }
 
+  /** @param {string} text @param {string} succeeded @param {string} failed */
   async function copyAndShow(text, succeeded, failed) {
     part.copy.value = text;
     part.share.hidden = false;
@@ -105,7 +109,7 @@ function mountTraces(element, props, server, player) {
     part.file.click();
   }
 
-  async function takeFile(chosen) {
+  async function takeFile(/** @type {File | undefined} */ chosen) {
     if (!chosen) return;
     if (chosen.size > props.limit)
       return showAnswer({
@@ -126,7 +130,7 @@ function mountTraces(element, props, server, player) {
     return run && run.header.source === "live" && !isOver(run);
   }
 
-  function openText(text, name) {
+  function openText(/** @type {string} */ text, /** @type {string} */ name) {
     if (isRunLive()) return showAnswer({ said: texts.running, wrong: true });
     askPython("open_trace", text, (answer) => {
       if (!answer.log) return;
@@ -154,10 +158,11 @@ function mountTraces(element, props, server, player) {
 
   /* -- event handlers -- */
 
+  /** @param {DragEvent} event */
   const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
 
   /* Accepts a file dropped anywhere on the page. Without this, the browser would leave the page and open the file. */
-  function handleDrag(event) {
+  function handleDrag(/** @type {DragEvent} */ event) {
     if (!carriesFile(event) || (event.type === "dragleave" && event.relatedTarget)) return;
     event.preventDefault();
     document.body.classList.toggle("sd-dropping", event.type === "dragover");
@@ -166,7 +171,7 @@ function mountTraces(element, props, server, player) {
       document.querySelector('.sd-lid[aria-controls="deeds"][aria-expanded="false"]')
     );
     if (lid) lid.click(); // opens the fold in which the answer appears
-    takeFile(event.dataTransfer.files[0]);
+    takeFile(event.dataTransfer?.files[0]);
   }
 
   for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
@@ -181,8 +186,11 @@ function mountTraces(element, props, server, player) {
   const onHash = () => carriesRun(location.hash) && receiveLink();
   window.addEventListener("hashchange", onHash);
   onHash();
-  for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, handleDrag);
+  for (const type of /** @type {("drop" | "dragover" | "dragleave")[]} */ (["dragover", "dragleave", "drop"]))
+    document.addEventListener(type, handleDrag);
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
+ * @param {Server} server */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountTraces(element, props, server, player));

@@ -141,7 +141,7 @@ def part(page, name):
 
 
 def tokens(page, lane):
-    return page.locator(f"[data-part=lane{lane}] .sd-tok:not(.sd-fut)")
+    return page.locator(f"[data-part=lane{lane}] .sd-tok:not(.sd-future)")
 
 
 def until_free():

@@ -54,7 +54,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     told = says(page).inner_text()
     assert "first rejection" in told and "the big one own2" in told  # whose word stands there instead
     assert not re.search(r"\d\.\d", told)  # numbers are a press away
-    assert page.locator("[data-part=lane0] .sd-rej:not(.sd-fut)").count() == 1
+    assert page.locator("[data-part=lane0] .sd-rejected:not(.sd-future)").count() == 1
     until(page, "playing")  # by itself
     page.click("[data-slow='1']")
     until(page, "done")
@@ -89,8 +89,8 @@ def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
     page.focus("[data-part=stage]")
     page.keyboard.press("End")
     wait_for(page, "done")
-    for kind in ("acc", "rej", "dis", "res", "bon", "pla"):
-        assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-fut)").count() > 0, kind
+    for kind in ("accepted", "rejected", "discarded", "resampled", "bonus", "plain"):
+        assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-future)").count() > 0, kind
     part(page, "showAll").click()  # at the end the thrown away ones are ticks
     text = page.inner_text("[data-part=lane0]")
     assert "<script>alert(1)</script>" in text and "${alert(1)}" in text and "⟨202E⟩evil" in text

@@ -126,7 +126,7 @@ def test_the_whole_page_is_chinese_and_fits(open_page):
     page.get_by_role("tab", name="竞速").click()
     expect(page.locator(".sd-badge").first).to_have_text("录制")
     expect(says(page)).to_contain_text("第一次拒绝")
-    page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
+    page.hover("[data-part=lane0] .sd-rejected:not(.sd-future)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
     unfold(page, "deeds")
     page.get_by_role("button", name="核查").click()
@@ -249,7 +249,7 @@ def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
     until_said(page, "audit holds")
     expect(part(page, "counted")).to_be_visible()
     expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
-    unnamed = page.locator("[data-part=lane0] .sd-rej[data-unnamed]").first
+    unnamed = page.locator("[data-part=lane0] .sd-rejected[data-unnamed]").first
     assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
     unnamed.click()
     expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])

@@ -30,7 +30,7 @@ SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
-WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rej, .sd-dis, .sd-cut) > .sd-token-text")]
+WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rejected, .sd-discarded, .sd-cut) > .sd-token-text")]
     .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();
@@ -84,7 +84,7 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
 def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
-    rejected = page.locator("[data-part=lane0] .sd-past .sd-rej:not(.sd-fut)")
+    rejected = page.locator("[data-part=lane0] .sd-past .sd-rejected:not(.sd-future)")
     past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-token-text")
     assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
     expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
@@ -102,7 +102,7 @@ def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
 def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
     page = open_page(reduced_motion="reduce")
     card = part(page, "card")
-    page.hover("[data-part=lane0] .sd-rej:not(.sd-fut)")
+    page.hover("[data-part=lane0] .sd-rejected:not(.sd-future)")
     expect(card).to_contain_text("Coin u")
     assert "0.30" in card.inner_text()
     page.keyboard.press("Escape")  # the mouse stays, the focus is elsewhere
@@ -135,12 +135,12 @@ def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_pas
     page.focus("[data-part=stage]")
     expect(says(page)).to_contain_text("one path, t1 t5")
     assert "2 of 2 levels" in part(page, "figures").text_content()
-    tree, card = page.locator(".sd-tree:not(.sd-fut):not(.sd-past)"), part(page, "card")
+    tree, card = page.locator(".sd-tree:not(.sd-future):not(.sd-past)"), part(page, "card")
     place = {chip.inner_text()[:2]: chip.bounding_box() for chip in tree.locator(".sd-tok").all()}
     assert place["t0"]["x"] == place["t1"]["x"] and place["t0"]["y"] < place["t3"]["y"] < place["t1"]["y"]
     assert place["t0"]["x"] < place["t2"]["x"] < place["t6"]["x"] and place["t0"]["y"] == place["t6"]["y"]
     assert place["ow"]["y"] == place["t1"]["y"]  # the bonus token stands behind the path
-    tree.locator(".sd-dis", has_text="t6").hover()
+    tree.locator(".sd-discarded", has_text="t6").hover()
     expect(card).to_contain_text("level 3 of 3")
     page.keyboard.press("ArrowRight")
     first = page.locator(".sd-tree").first

@@ -18,10 +18,10 @@ test("a cycle's progress goes from its draft over its pass to its verdicts", () 
 });
 
 test("where there is little room the first kept drafts go, and the decision stays", () => {
-  const items = ["acc", "acc", "acc", "rej", "dis"].map((state) => ({ state, width: 44 }));
-  items.push({ state: "res", width: 44, isTarget: true });
+  const items = ["accepted", "accepted", "accepted", "rejected", "discarded"].map((state) => ({ state, width: 44 }));
+  items.push({ state: "resampled", width: 44, isTarget: true });
   const states = (room) => chooseFitting(items, room).map(({ state }) => state);
   assert.equal(states(300).length, 6);
-  assert.deepEqual(states(200), ["acc", "rej", "dis", "res"].slice(0, 4));
-  assert.deepEqual(states(100), ["rej", "res"]);
+  assert.deepEqual(states(200), ["accepted", "rejected", "discarded", "resampled"].slice(0, 4));
+  assert.deepEqual(states(100), ["rejected", "resampled"]);
 });

@@ -11,7 +11,7 @@ test("tokens behind a rejection are discarded, and nobody judged them", () => {
   const cycle = speculative.cycles[2];
   assert.deepEqual(
     cycle.drafts.map((draft) => draft.state),
-    ["acc", "rej", "dis"],
+    ["accepted", "rejected", "discarded"],
   );
   assert.equal(cycle.judged, 2);
 });
@@ -90,10 +90,10 @@ test("what stands behind the end of the text counts neither as accepted nor as j
     ["accepted", "accepted", "discarded"],
   ]) {
     const { cycle, states, F: figures } = firstCycle(statuses, ends);
-    assert.deepEqual(states, ["acc", "acc", "cut"]);
+    assert.deepEqual(states, ["accepted", "accepted", "cut"]);
     assert.equal(cycle.targetToken, null);
     assert.deepEqual([cycle.accepted, cycle.judged], [2, 2]);
-    assert.deepEqual([figures.alpha, figures.dar], [1, 2 / 3]);
+    assert.deepEqual([figures.alpha, figures.draftAcceptance], [1, 2 / 3]);
   }
 });
 
@@ -108,9 +108,9 @@ test("in a tree levels count, and a path may lead through a second sibling", () 
   assert.deepEqual(
     cycles.map((cycle) => [cycle.tree, cycle.accepted, cycle.judged, cycle.targetToken.state]),
     [
-      [true, 2, 2, "bon"],
-      [true, 1, 2, "res"],
-      [true, 0, 1, "res"],
+      [true, 2, 2, "bonus"],
+      [true, 1, 2, "resampled"],
+      [true, 0, 1, "resampled"],
     ],
   );
   assert.deepEqual(
@@ -132,7 +132,7 @@ test("a text that ends inside a tree cuts the levels behind it, and parents that
   const cycle = player.foldEvents(ended).lanes.speculative.cycles[0];
   assert.deepEqual(
     cycle.drafts.map((draft) => draft.state),
-    ["rej", "acc", "cut", "cut", "cut", "cut", "cut"],
+    ["rejected", "accepted", "cut", "cut", "cut", "cut", "cut"],
   );
   assert.deepEqual([cycle.accepted, cycle.judged, cycle.targetToken], [1, 1, null]);
   const odd = grown.map((line) => (line.event === "drafted" ? { ...line, parents: [5, 1, "x", -7] } : line));
@@ -159,11 +159,11 @@ test("a third lane has its own text and clock, and counts from its first commit 
     figures = player.figuresAt(raced, player.replayEnd(raced));
   assert.deepEqual(
     peer.prefill.cycle.drafts.map((draft) => draft.state),
-    ["acc", "acc"],
+    ["accepted", "accepted"],
   );
   assert.deepEqual(
     [peer.prefill.cycle.number, peer.prefill.cycle.targetToken.state, peer.cycles.length],
-    [0, "bon", 3],
+    [0, "bonus", 3],
   );
   assert.deepEqual(
     [figures.peer.written, figures.peer.tokens, figures.peer.accepted, figures.peer.judged],
@@ -203,12 +203,12 @@ test("a server's run has no split of its time, and what it does not tell is null
   assert.deepEqual(
     second.drafts.map((draft) => [draft.state, draft.token, draft.p]),
     [
-      ["rej", player.UNNAMED, undefined],
-      ["dis", player.UNNAMED, undefined],
+      ["rejected", player.UNNAMED, undefined],
+      ["discarded", player.UNNAMED, undefined],
     ],
   );
   assert.deepEqual(
-    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.dar],
+    [figures.speculative.accepted, figures.speculative.judged, figures.speculative.drafted, figures.draftAcceptance],
     [5, 7, 8, 5 / 8],
   );
   assert.deepEqual([figures.c, figures.v, figures.draftCost, figures.passCost], [null, null, null, null]);
@@ -223,7 +223,7 @@ test("of sums alone there is no acceptance rate, and without a plain lane no spe
     figures = player.figuresAt(sums, player.replayEnd(sums));
   assert.deepEqual([player.plainOf(sums), player.lanesOf(sums).length], [null, 1]);
   assert.deepEqual(
-    [figures.reported, figures.alpha, figures.dar, figures.speedup, figures.plain.rate],
+    [figures.reported, figures.alpha, figures.draftAcceptance, figures.speedup, figures.plain.rate],
     [false, null, 5 / 8, null, 0],
   );
   assert.deepEqual(player.findDivergence(sums), { at: -1, compared: 0 });

@@ -1,8 +1,12 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
 import test from "node:test";
 import assert from "node:assert";
+import { readFileSync } from "node:fs";
 import { speedupSoFar, countSavedPasses, MIN_TOKENS } from "#page/race/meters.js";
 import { explainSpeed } from "#page/race/why.js";
+import { summarize } from "#page/race/verdict.js";
+import { wordOf, targetWord } from "#page/race/spelling.js";
+import { nameOf } from "#page/race/text.js";
 import { player } from "./page.js";
 
 const { foldEvents, figuresAt, replayEnd } = player;
@@ -97,4 +101,71 @@ test("the bytes of a character are joined in the text, across tokens and cycles"
   assert.deepEqual(prefill.texts, [""]);
   assert.deepEqual(cycles[0].texts, ["", "短", "!"]);
   assert.deepEqual(cycles[1].texts, ["", " lost", "", "é"]);
+});
+
+test("a draft of bytes is told as the character that it is a part of", () => {
+  const lane = "speculative",
+    base = { lane, cycle: 1, start: 1, end: 2 },
+    position = (node, piece, status) => ({ node, token: 1, piece, status }),
+    positions = [
+      position(0, "<0x9F>", "rejected"),
+      position(1, "<0xAD>", "discarded"),
+      position(2, "<0xE7>", "discarded"),
+    ];
+  const run = foldEvents([
+    { event: "header", lanes: [lane], source: "recorded" },
+    { event: "committed", lane, cycle: 0, at: 0, accepted: 0, tokens: [1], pieces: ["<0xE7>"] },
+    { event: "drafted", ...base, parents: [-1, 0, 1], tokens: [1, 1, 1] },
+    { event: "verified", ...base, positions },
+    { event: "committed", lane, cycle: 1, at: 2, accepted: 0, kind: "resampled", tokens: [1], pieces: ["<0x9C>"] },
+    { event: "committed", lane, cycle: 2, at: 3, accepted: 0, tokens: [1], pieces: ["<0x9F>"] },
+  ]);
+  const [cycle] = run.lanes.speculative.cycles,
+    texts = { byte: { of: "part of {character}", unknown: "part of a character" } };
+  assert.deepEqual(
+    cycle.drafts.map((draft) => nameOf(texts, draft)),
+    ["part of 短", "part of 短", "part of a character"],
+  );
+  assert.equal(nameOf(texts, targetWord(run.lanes.speculative, cycle, 0)), "part of 真");
+});
+
+test("within a word only the token that was judged is told", () => {
+  assert.deepEqual(wordOf({ piece: "wood" }, ["said", " Black"], "!"), {
+    piece: "wood",
+    head: " Black",
+    goesOn: false,
+  });
+  assert.deepEqual(wordOf({ piece: "be" }, [" Black"], "ard"), { piece: "be", head: " Black", goesOn: true });
+  assert.equal(wordOf({ piece: " sum" }, [" to"]).head, "");
+  assert.equal(wordOf({ piece: "," }, [" to"]).head, "");
+  assert.equal(wordOf({ piece: "en" }, [" " + "long".repeat(6)]).head, "");
+});
+
+test("the verdict is of passes and words, which no busy machine can spoil; the clock comes second", () => {
+  const texts = JSON.parse(readFileSync(new URL("../../../assets/text/en/player.json", import.meta.url), "utf-8")),
+    verdict = (run) => summarize(texts, run),
+    gain = made(20);
+  assert.equal(verdict(gain).headline, "12 passes instead of 48, same words");
+  assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["2.0× faster on the clock", false]);
+  gain.header.machine = { busy: true };
+  assert.equal(verdict(gain).headline, "12 passes instead of 48, same words");
+  assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["On the clock 2.0×, but the machine was busy", true]);
+  assert.equal(verdict(made(60)).clock, "Slower on the clock: 0.67× the speed of plain");
+});
+
+test("the faster lane has the shorter bar, whatever lengths the lanes have", () => {
+  const texts = JSON.parse(readFileSync(new URL("../../../assets/text/en/player.json", import.meta.url), "utf-8")),
+    run = made(30, 24);
+  run.lanes.plain.cycles.length = 60; // it ended sooner, so it took less time in all
+  run.lanes.plain.endMs = 600;
+  const [speculative, plain] = summarize(texts, run).rows;
+  assert.ok(run.lanes.speculative.endMs > run.lanes.plain.endMs && speculative.share < plain.share);
+  assert.ok(Math.abs(plain.share / speculative.share - figuresAt(run, Infinity).speedup) < 1e-9);
+  assert.equal(speculative.label, "24 passes, 7.50 ms a token");
+});
+
+test("no more tokens are compared than are on the screen", () => {
+  const run = made(20);
+  assert.equal(player.findDivergence(run, run.lanes.speculative, 20).compared, 3);
+  assert.equal(player.findDivergence(run).compared, 49);
 });

@@ -10,7 +10,7 @@ import { player } from "../page.js";
 
 const step = { ...judge, ...own, ...distributions };
 
-const STATE = { accepted: "acc", rejected: "rej", discarded: "dis" };
+const STATE = { accepted: "accepted", rejected: "rejected", discarded: "discarded" };
 const lines = (log) =>
   log
     .trim()
@@ -38,7 +38,7 @@ test("every rule, draft length and coin gives the engine's verdict", () => {
         want.states.map((state) => STATE[state]),
         want.rule,
       );
-      assert.equal(own.state, want.kind === "bonus" ? "bon" : "res");
+      assert.equal(own.state, want.kind === "bonus" ? "bonus" : "resampled");
       if (own.sample && want.token !== null) {
         assert.equal(own.sample.token, want.token, want.rule + " from " + one.rule);
         named++;
@@ -144,7 +144,7 @@ test("an older trace is taken apart, and says which questions it cannot answer",
     });
     assert.deepEqual(
       [step.targetTokenOf(cycle, open, recorded).distribution, step.targetTokenOf(cycle, open, recorded).state],
-      [recorded.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bon"],
+      [recorded.path.length === cycle.drafts.length ? cycle.targetToken.distribution : null, "bonus"],
     );
     for (const draft of cycle.drafts) {
       const distributions = step.distributionsOf(draft);
@@ -157,7 +157,8 @@ test("an older trace is taken apart, and says which questions it cannot answer",
 
 test("sub-steps: one for each judgement, one for all that nobody judged; a cycle without a draft has three", () => {
   const [one] = CASES.filter(
-    ({ cycle, rule }) => !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "dis"),
+    ({ cycle, rule }) =>
+      !cycle.tree && rule === step.RULES[0] && cycle.drafts.some((draft) => draft.state === "discarded"),
   );
   const verdict = step.recordedVerdict(one.cycle, one.rule),
     own = step.targetTokenOf(one.cycle, verdict, verdict);
