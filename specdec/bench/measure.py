@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from ..engine import Task
 from ..families.zoo import Family
-from ..figures.stats import Comparison, interval, LaneStats, repetition, rounded_median, summary
+from ..figures.prediction import predict
+from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
 from ..gpu.lane import generate
 from ..lanes.race import SPECULATIVE, tasks
-from ..types import SamplingParams
+from ..types import Costs, SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
@@ -101,4 +102,18 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
         "repetition": rounded_median(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
         "eager_because": comparisons[0].speculative.eager,
+    }
+
+
+def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
+    """Compare what every second prompt and the probed `costs` predict for the others with what those measured."""
+    seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
+    unseen = [comparison for prompt, comparison in measured if prompt % 2]
+    predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
+    lanes = [comparison.speculative for comparison in unseen]
+    return {
+        "predicted_speedup": predicted and round(predicted.speedup, 4),
+        "predicted_tau": predicted and round(predicted.tau, 4),
+        "unseen_speedup": rounded_median(comparison.measured_speedup for comparison in unseen),
+        "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }

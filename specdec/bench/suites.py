@@ -24,8 +24,10 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
+from ..lanes.probe import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
-from .measure import Case, measure_pairs, Row, row
+from ..types import Costs
+from .measure import Case, measure_pairs, prediction, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
@@ -87,7 +89,18 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
                 taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
-                yield row(case, pairs[case], parameters) | {"tau_by_k": taus}
+                yield (
+                    row(case, pairs[case], parameters)
+                    | prediction(case, pairs[case], probed_costs(family, case.drafter))
+                    | {"tau_by_k": taus}
+                )
+
+
+def probed_costs(family: Family, drafter: str) -> Costs | None:
+    """Return the costs of a drafter as a short probe measures them; None if it drafts nothing there."""
+    with contextlib.suppress(ValueError):
+        return probe(family, family.wrapped(drafter) or drafter)
+    return None
 
 
 def speedup_of(entry: Row) -> float:
@@ -99,7 +112,8 @@ COLUMNS = {
     "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
     "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
     "measured_speedup": "measured", "worst_prompt_speedup": "worst",
-    "accounted_speedup": "accounted", "identical_to_plain": "identical", "repetition": "repetition",
+    "accounted_speedup": "accounted", "predicted_speedup": "predicted", "unseen_speedup": "unseen",
+    "identical_to_plain": "identical", "repetition": "repetition",
 }  # fmt: skip
 
 
