@@ -24,7 +24,7 @@ from .. import __version__
 from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
-from ..lanes.probe import probe
+from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from ..types import Costs
 from .measure import Case, measure_pairs, prediction, Row, row
@@ -85,21 +85,21 @@ def measure(family: Family, options: Options, prompts: Prompts) -> Iterator[Row]
             chosen = [best[name] for name in depths]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
+            costs = {case: probed_costs(family, case.drafter, texts[0]) for case in chosen}  # at the speed of this hour
             pairs = measure_pairs(family, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
                 taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
                 yield (
-                    row(case, pairs[case], parameters)
-                    | prediction(case, pairs[case], probed_costs(family, case.drafter))
-                    | {"tau_by_k": taus}
+                    row(case, pairs[case], parameters) | prediction(case, pairs[case], costs[case]) | {"tau_by_k": taus}
                 )
 
 
-def probed_costs(family: Family, drafter: str) -> Costs | None:
-    """Return the costs of a drafter as a short probe measures them; None if it drafts nothing there."""
-    with contextlib.suppress(ValueError):
-        return probe(family, family.wrapped(drafter) or drafter)
+def probed_costs(family: Family, drafter: str, text: str) -> Costs | None:
+    """Measure the costs of a drafter after `text`, or after a text that repeats itself if it drafts nothing there."""
+    for probed in (text, probe.TEXT):
+        with contextlib.suppress(ValueError):
+            return probe.measure(family, family.wrapped(drafter) or drafter, probed)
     return None
 
 

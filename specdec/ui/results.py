@@ -148,7 +148,7 @@ CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
 QUOTED = ("draft_model", "early_exit", "prompt_lookup")  # drafters whose acceptance introductions quote
 NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
 WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
-PREDICTIONS = ("predicted_speedup", "predicted_tau", "unseen_speedup", "unseen_tau")
+PREDICTIONS = ("predicted_tau", "predicted_cost", "unseen_tau", "unseen_cost")
 
 
 def account() -> dict[str, Any]:
@@ -162,21 +162,18 @@ def account() -> dict[str, Any]:
     for _, group in frame[frame.drafter.isin(CHAINS)].groupby(["drafter", "family", "source", "dtype"], sort=False):
         coldest = group[group.temperature == group.temperature.min()].sort_values("measured_speedup")
         places.append(coldest.iloc[len(coldest) // 2])
-    quoted = frame[frame.drafter.isin(QUOTED)].groupby(["drafter", "family"])
-    spans = [
-        {"drafter": drafter, "family": family, "alpha": _span(group.alpha), "k": _span(group.k)}
-        for (drafter, family), group in quoted
-    ]
-    predicted = frame.dropna(subset=["unseen_speedup"]) if "unseen_speedup" in frame else frame[:0]
+    quoted = frame[frame.drafter.isin(QUOTED)].groupby(["drafter", "family"], as_index=False)[["alpha", "k"]]
+    figures = [f"{half}_{name}" for half in ("predicted", "unseen") for name in ("tau", "speedup")]
+    frame = frame.reindex(columns=frame.columns.union(figures)).dropna(subset=figures)
+    for half in ("predicted", "unseen"):
+        frame[f"{half}_cost"] = frame[f"{half}_tau"] / frame[f"{half}_speedup"]
+    place = [*frame.columns.intersection({*WHERE, "source"} - {"domain"})]
+    predicted = frame.groupby(place, dropna=False, as_index=False)[list(PREDICTIONS)].mean()  # over kinds of text
     return {
         "places": _records(pandas.DataFrame(places), WHERE + NUMBERS),
-        "spans": spans,
+        "spans": quoted.agg(lambda column: column.quantile([0, 1]).tolist()).to_dict("records"),
         "predictions": _records(predicted, WHERE + PREDICTIONS),
     }
-
-
-def _span(column: pandas.Series[float]) -> list[float]:
-    return [column.min().item(), column.max().item()]
 
 
 def _records(frame: pandas.DataFrame, names: tuple[str, ...]) -> list[Row]:

@@ -13,8 +13,8 @@ import { expectedTokens, growingCost } from "#page/theory/formulas.js";
  *   links: string[]}} Claim
  */
 /**
- * A prediction of the bench, beside what the other prompts measured.
- * @typedef {{predicted_speedup: number, predicted_tau: number, unseen_speedup: number, unseen_tau: number}} Predicted
+ * What half of the prompts and a probe predict, beside what the other half measured: τ, and the cost of a cycle.
+ * @typedef {{predicted_tau: number, predicted_cost: number, unseen_tau: number, unseen_cost: number}} Predicted
  */
 
 export const TOLERANCE = 0.1; // of a predicted speed-up
@@ -60,20 +60,28 @@ export function workOut({ tau, k, plain, fast, speedup, ...claim }) {
 }
 
 /** Returns what the τ of a claim gives at other costs, and the cost of its cycle and check there; null without τ.
- * Without K, its drafts are taken to be as long as the measured ones. @param {Claim} claim  @param {Costs} costs */
+ * Without K, its drafts are taken to be as long as the measured ones, or as long as τ needs.
+ * @param {Claim} claim  @param {Costs} costs */
 export function expectAt({ tau, k, steps, rows }, costs) {
   const taus = toSpan(tau);
   if (!taus) return null;
-  const drafted = rows ? rows - 1 : (k ?? costs.k),
+  const depth = k ?? Math.max(costs.k, Math.ceil(taus[1] - 1)),
+    drafted = rows ? rows - 1 : depth,
     v = costs.v > 1 ? growingCost(costs.v, costs.k)(drafted) : costs.v,
-    cost = (steps ?? k ?? costs.k) * costs.c + v + costs.o;
+    cost = (steps ?? depth) * costs.c + v + costs.o;
   return { speedups: /** @type {Span} */ ([taus[0] / cost, taus[1] / cost]), rows: drafted + 1, v, cost };
 }
 
-/** Splits the error of a prediction, predicted / measured - 1, into that of τ and that of the cost of a cycle.
+/** Returns both speed-ups, and by which share of what was measured the predicted speed-up, τ and cost are off.
  * @param {Predicted} row */
-export function missOf(row) {
-  const tau = row.predicted_tau / row.unseen_tau,
-    error = row.predicted_speedup / row.unseen_speedup;
-  return { error: error - 1, tau: tau - 1, cost: tau / error - 1 };
+export function missOf({ predicted_tau, predicted_cost, unseen_tau, unseen_cost }) {
+  const predicted = predicted_tau / predicted_cost,
+    measured = unseen_tau / unseen_cost;
+  return {
+    predicted,
+    measured,
+    error: predicted / measured - 1,
+    tau: predicted_tau / unseen_tau - 1,
+    cost: predicted_cost / unseen_cost - 1,
+  };
 }

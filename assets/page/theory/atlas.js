@@ -86,11 +86,11 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
     paint();
   }
 
-  /** @param {Span} span */
-  const spanText = ([low, high]) =>
-    toFixed(low) === toFixed(high)
-      ? formatTimes(low)
-      : fillText(words.to, { low: toFixed(low), high: formatTimes(high) });
+  /** With no more digits than the figure has. @param {Span} span */
+  function spanText(span) {
+    const [low, high] = span.map((value) => String(+toFixed(value)));
+    return low === high ? low + "×" : fillText(words.to, { low, high: high + "×" });
+  }
 
   /** The part of a bar up to the lower end is solid, the rest pale.
    * @param {string} label  @param {Span | null} span  @param {number} most  @param {string} cls */
@@ -163,7 +163,7 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
       v: toFixed(here.v),
       cost: toFixed(here.cost),
       times: spanText(here.speedups),
-      k: place.k,
+      k: here.rows - 1,
     };
     return joinSentences(
       fillText(here.speedups[1] < 1 ? words.here_loses : words.here, figures),
@@ -239,9 +239,9 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
         createScrollTable(
           words.miss_heads,
           misses.map(({ row, miss }) =>
-            createRow(joinPlace(row), [
-              formatTimes(row.predicted_speedup),
-              formatTimes(row.unseen_speedup),
+            createRow(describe(row) + " · T " + row.temperature, [
+              formatTimes(miss.predicted),
+              formatTimes(miss.measured),
               html("td", { class: "sd-th-why" }, reasonOf(row, miss)),
             ]),
           ),
@@ -249,17 +249,13 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
       );
   }
 
-  /** @param {Prediction} row */
-  const joinPlace = (row) =>
-    [describe(row), words.domains[row.domain ?? ""] ?? row.domain, "T " + row.temperature].join(" · ");
-
   /** @param {Prediction} row  @param {{tau: number, cost: number}} miss */
   function reasonOf(row, { tau, cost }) {
     return Math.abs(tau) >= Math.abs(cost)
       ? fillText(words.reasons.tau, { predicted: toFixed(row.predicted_tau), measured: toFixed(row.unseen_tau) })
       : fillText(words.reasons.cost, {
-          predicted: toFixed(row.predicted_tau / row.predicted_speedup),
-          measured: toFixed(row.unseen_tau / row.unseen_speedup),
+          predicted: toFixed(row.predicted_cost),
+          measured: toFixed(row.unseen_cost),
         });
   }
 

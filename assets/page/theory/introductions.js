@@ -23,7 +23,7 @@ export function createIntroductions(page, { machines, models }, spans, example) 
   /** @param {string} drafter  @param {string} family  @param {"alpha" | "k"} name */
   function span(drafter, family, name = "alpha") {
     const found = spans.find((entry) => entry.drafter === drafter && entry.family === family);
-    if (!found) return words.unmeasured;
+    if (!found) return "–";
     const [low, high] = found[name].map((value) => toFixed(value, name === "k" ? 0 : 2));
     return low === high ? low : fillText(words.to, { low, high });
   }

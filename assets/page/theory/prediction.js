@@ -107,7 +107,8 @@ export function createPrediction({ texts, part, widths, measured: measuredRun })
         way: measuredGap > 0 ? labels.slower_than : labels.faster_than,
       }),
     );
-    return joinSentences(parts);
+    const alphas = measured.alphas.map((alpha) => toFixed(alpha)).join(", ");
+    return joinSentences(parts, fillText(measured.tree ? labels.by_level : labels.by_place, { alphas }));
   }
 
   return { measured: paintMeasured };

@@ -11,7 +11,6 @@ import { createOpening } from "#page/theory/opening.js";
 import { LARGEST_K, createCurves } from "#page/theory/curves.js";
 import { createPrediction } from "#page/theory/prediction.js";
 import { createAcceptedDrafts } from "#page/theory/accepted.js";
-import { createAssumptions } from "#page/theory/assumptions.js";
 import { createMemoryWall } from "#page/theory/wall.js";
 import { createIntroductions } from "#page/theory/introductions.js";
 import { createAtlas } from "#page/theory/atlas.js";
@@ -68,7 +67,7 @@ function mountTheory(element, props, player) {
   /* Maps the name of a part to the function that paints it. */
   const painters = Object.assign(
     createOpening(page, hardware),
-    ...[createCurves, createPrediction, createAcceptedDrafts, createAssumptions].map((create) => create(page)),
+    ...[createCurves, createPrediction, createAcceptedDrafts].map((create) => create(page)),
     createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware),
     createIntroductions(page, hardware, reports.spans, EXAMPLE),
     createAtlas(page, JSON.parse(props.claims), reports),

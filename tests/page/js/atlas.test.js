@@ -20,6 +20,7 @@ test("a claim says what its cycle cost, or what it needs and leaves out", () => 
 test("at other costs the same τ gives another speed-up, and none without τ", () => {
   const costs = { k: 4, c: 0.1, v: 1.2, o: 0.1 };
   close(expectAt({ tau: 3.4 }, costs).speedups[0], 3.4 / 1.7); // K is not stated: the measured one
+  assert.equal(expectAt({ tau: 6.4 }, costs).rows, 7); // five drafts would not give so many
   close(expectAt({ tau: 3.4, k: 8, steps: 1 }, costs).cost, 0.1 + 1.4 + 0.1);
   close(expectAt({ tau: 3.4, k: 4, rows: 64 }, costs).v, 1 + (0.2 * 63) / 4);
   close(expectAt({ tau: 3.4, k: 8 }, { ...costs, v: 0.9 }).v, 0.9);
@@ -27,7 +28,7 @@ test("at other costs the same τ gives another speed-up, and none without τ", (
 });
 
 test("a prediction that misses says whether τ or the costs were others", () => {
-  const miss = missOf({ predicted_speedup: 2, predicted_tau: 3, unseen_speedup: 1.6, unseen_tau: 2.4 });
+  const miss = missOf({ predicted_tau: 3, predicted_cost: 1.5, unseen_tau: 2.4, unseen_cost: 1.5 });
   close(miss.error, 0.25);
   close(miss.tau, 0.25);
   close(miss.cost, 0);
