@@ -10,11 +10,13 @@ import gc
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import harmonic_mean
 
 from ..engine import Engine
-from ..figures.stats import Comparison, interval, LaneStats, repetition, rounded_median, summary
+from ..figures.prediction import predict
+from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
 from ..lanes.interleave import SPECULATIVE
-from ..types import SamplingParams
+from ..types import Costs, SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
@@ -95,4 +97,22 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
         "repetition": rounded_median(repetition(c.plain.ids) for c in comparisons),
         "extra_parameters": extra_parameters,
         "eager_because": comparisons[0].speculative.eager,
+    }
+
+
+def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
+    """Compare what every second prompt and the probed `costs` predict for the other prompts with what those measured.
+
+    The measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
+    """
+    seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
+    unseen = {prompt: [run for other, run in measured if other == prompt] for prompt, _ in measured if prompt % 2}
+    speedups = [rounded_median(run.measured_speedup for run in runs) for runs in unseen.values()]
+    lanes = [run.speculative for runs in unseen.values() for run in runs]
+    predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
+    return {
+        "predicted_speedup": predicted and round(predicted.speedup, 4),
+        "predicted_tau": predicted and round(predicted.tau, 4),
+        "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
+        "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }

@@ -23,8 +23,10 @@ from tqdm import tqdm
 from .. import __version__
 from ..engine import Engine
 from ..figures import machine
+from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
-from .measure import Case, measure_pairs, Row, row
+from ..types import Costs
+from .measure import Case, measure_pairs, prediction, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
@@ -82,11 +84,22 @@ def measure(engine: Engine, options: Options, prompts: Prompts) -> Iterator[Row]
             chosen = [best[name] for name in depths]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
+            costs = {case: probed_costs(engine, case.drafter, texts[0]) for case in chosen}  # at the speed of this hour
             pairs = measure_pairs(engine, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
                 taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
-                yield row(case, pairs[case], parameters) | {"tau_by_k": taus}
+                yield (
+                    row(case, pairs[case], parameters) | prediction(case, pairs[case], costs[case]) | {"tau_by_k": taus}
+                )
+
+
+def probed_costs(engine: Engine, drafter: str, text: str) -> Costs | None:
+    """Measure the costs of a drafter after `text`, or after a text that repeats itself if it drafts nothing there."""
+    for probed in (text, probe.TEXT):
+        with contextlib.suppress(ValueError):
+            return probe.measure(engine.models, engine.models.wrapped(drafter) or drafter, text=probed)
+    return None
 
 
 def speedup_of(entry: Row) -> float:
@@ -98,7 +111,8 @@ COLUMNS = {
     "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
     "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
     "measured_speedup": "measured", "worst_prompt_speedup": "worst",
-    "accounted_speedup": "accounted", "identical_to_plain": "identical", "repetition": "repetition",
+    "accounted_speedup": "accounted", "predicted_speedup": "predicted", "unseen_speedup": "unseen",
+    "identical_to_plain": "identical", "repetition": "repetition",
 }  # fmt: skip
 
 

@@ -40,19 +40,19 @@ def probe(family: Family, name: str, report: Report = lambda done, total: None) 
     return family.costs[name]
 
 
-def measure(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
-    """Measure the costs of drafting with `name` in short runs of each depth, each followed by a plain run.
+def measure(family: Family, name: str, report: Report = lambda done, total: None, text: str = TEXT) -> Costs:
+    """Measure the costs of drafting with `name` after a text: short runs of each depth, each followed by a plain run.
 
     Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
     `report` is told how many depths are measured, and of how many. Raises ValueError if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow
         report(0, len(DEPTHS))
-        events_of(family, warm_up, max(DEPTHS))
+        events_of(family, warm_up, max(DEPTHS), text)
     comparisons, drafts, passes = list[Comparison](), dict[int, list[float]](), dict[int, list[float]]()
     for k in DEPTHS:
         report(k - 1, len(DEPTHS))
-        run, plain = events_of(family, name, k), events_of(family, "none", 0)
+        run, plain = events_of(family, name, k, text), events_of(family, "none", 0, text)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
         # Some drafts are shallower than k, such as those near the end. Only cycles of the most frequent depth count.
@@ -67,7 +67,9 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
-    sampled = [cycle.draft for cycle in cycles_of(events_of(family, name, deepest, SAMPLED)) if cycle.depth == deepest]
+    sampled = [
+        cycle.draft for cycle in cycles_of(events_of(family, name, deepest, text, SAMPLED)) if cycle.depth == deepest
+    ]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(per_level, 4),
@@ -78,8 +80,8 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
     )
 
 
-def events_of(family: Family, name: str, k: int, params: SamplingParams = GREEDY) -> list[Event]:
-    prompt = family.encode(TEXT)
+def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:
+    prompt = family.encode(text)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
     return list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
 

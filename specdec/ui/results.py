@@ -127,3 +127,56 @@ def named(row: Row) -> dict[str, str]:
         "temperature": at(row["temperature"]),
         "value": f"{row['measured_speedup']:.2f}",
     }
+
+
+def measured_rows() -> list[Row]:
+    """List the rows of all reports that have costs and acceptance, each with the models and the machine it is of."""
+    found = []
+    for path in sorted(RESULTS.rglob("*.json")):
+        report = read_json(path)
+        models = report.get("provenance", {}).get("models", {})
+        for family, rows in report.get("stages", {models.get("family"): report.get("rows", [])}).items():
+            found += [
+                {"dtype": models.get("dtype"), "source": path.stem} | row | {"family": family} | report["machine"]
+                for row in rows
+                if {"drafter", "alpha", "tau", "verify_cost"} <= row.keys() and row["measured_speedup"]
+            ]
+    return found
+
+
+CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
+QUOTED = ("draft_model", "early_exit", "prompt_lookup")  # drafters whose acceptance introductions quote
+NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
+WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
+PREDICTIONS = ("predicted_tau", "predicted_cost", "unseen_tau", "unseen_cost")
+
+
+def account() -> dict[str, Any]:
+    """Return what the tab Theory holds against quoted figures, from all reports.
+
+    `places`: for each report and drafter, the middle row by speed-up, at the lowest temperature. `spans`: the least and
+    the greatest α and K by drafter and models. `predictions`: rows that compare a prediction with other prompts.
+    """
+    frame = pandas.DataFrame(measured_rows())
+    places = []
+    for _, group in frame[frame.drafter.isin(CHAINS)].groupby(["drafter", "family", "source", "dtype"], sort=False):
+        coldest = group[group.temperature == group.temperature.min()].sort_values("measured_speedup")
+        places.append(coldest.iloc[len(coldest) // 2])
+    quoted = frame[frame.drafter.isin(QUOTED)].groupby(["drafter", "family"], as_index=False)[["alpha", "k"]]
+    figures = [f"{half}_{name}" for half in ("predicted", "unseen") for name in ("tau", "speedup")]
+    frame = frame.reindex(columns=frame.columns.union(figures)).dropna(subset=figures)
+    for half in ("predicted", "unseen"):
+        frame[f"{half}_cost"] = frame[f"{half}_tau"] / frame[f"{half}_speedup"]
+    place = [*frame.columns.intersection({*WHERE, "source"} - {"domain"})]
+    predicted = frame.groupby(place, dropna=False, as_index=False)[list(PREDICTIONS)].mean()  # over kinds of text
+    return {
+        "places": _records(pandas.DataFrame(places), WHERE + NUMBERS),
+        "spans": quoted.agg(lambda column: column.quantile([0, 1]).tolist()).to_dict("records"),
+        "predictions": _records(predicted, WHERE + PREDICTIONS),
+    }
+
+
+def _records(frame: pandas.DataFrame, names: tuple[str, ...]) -> list[Row]:
+    """List rows with the values of `names` that they have, ready for JSON."""
+    rows = frame.reindex(columns=names).to_dict("records")
+    return [{name: value for name, value in row.items() if not pandas.isna(value)} for row in rows]

@@ -108,7 +108,8 @@ export function createPrediction(/** @type {TheoryPage} */ { texts, part, widths
         way: measuredGap > 0 ? labels.slower_than : labels.faster_than,
       }),
     );
-    return joinSentences(parts);
+    const alphas = measured.alphas.map((alpha) => toFixed(alpha)).join(", ");
+    return joinSentences(parts, fillText(measured.tree ? labels.by_level : labels.by_place, { alphas }));
   }
 
   return { measured: paintMeasured };

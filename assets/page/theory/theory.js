@@ -11,14 +11,16 @@ import { createOpening } from "#page/theory/opening.js";
 import { LARGEST_K, createCurves } from "#page/theory/curves.js";
 import { createPrediction } from "#page/theory/prediction.js";
 import { createAcceptedDrafts } from "#page/theory/accepted.js";
-import { createAssumptions } from "#page/theory/assumptions.js";
 import { createMemoryWall } from "#page/theory/wall.js";
+import { createIntroductions } from "#page/theory/introductions.js";
+import { createAtlas } from "#page/theory/atlas.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // c, v, o in plain steps
 
 function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ props, /** @type {Player} */ player) {
   const texts = JSON.parse(props.words),
+    reports = JSON.parse(props.measured),
     { models, read: readDate, machines: listed } = JSON.parse(props.hardware),
     machines = listed.map((/** @type {any} */ machine) => ({
       ...machine,
@@ -61,12 +63,17 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     checkCost,
     speedupAt,
     findBestK,
+    setValues,
+    setMachine,
+    announce,
   };
   /* Maps the name of a part to the function that paints it. */
   const painters = Object.assign(
     createOpening(page, hardware),
-    ...[createCurves, createPrediction, createAcceptedDrafts, createAssumptions].map((create) => create(page)),
+    ...[createCurves, createPrediction, createAcceptedDrafts].map((create) => create(page)),
     createMemoryWall(texts, part, settings, { createFrame, setMachine }, hardware),
+    createIntroductions(page, hardware, reports.spans, EXAMPLE),
+    createAtlas(page, JSON.parse(props.claims), reports),
   );
 
   /* -- the run -- */

@@ -22,5 +22,5 @@ def build(tab: gr.Tab) -> gr.HTML:
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        sources=read_json(ASSETS / "sources.json"),
+        sources={kind: listed for kind, listed in read_json(ASSETS / "sources.json").items() if kind != "claims"},
     )

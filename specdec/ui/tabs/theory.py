@@ -1,13 +1,20 @@
-"""The tab Theory compares what the formulas predict, for values that sliders set, with the run in the player."""
+"""The tab Theory shows what the formulas predict, for values that sliders set and for figures that others publish."""
 
 from __future__ import annotations
 
 import gradio as gr
 
+from .. import results
 from ..components.drawn import drawn
 from ..menu import read_json
 from ..text import ASSETS
 
 
 def build(_: gr.Tab) -> None:
-    drawn("theory/theory", elem_id="theory-lab", hardware=read_json(ASSETS / "hardware.json"))
+    drawn(
+        "theory/theory",
+        elem_id="theory-lab",
+        hardware=read_json(ASSETS / "hardware.json"),
+        claims=read_json(ASSETS / "sources.json")["claims"],
+        measured=results.account(),
+    )

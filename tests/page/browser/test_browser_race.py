@@ -30,7 +30,8 @@ SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
-WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rejected, .sd-discarded, .sd-cut) > .sd-token-text")]
+WRITTEN = """() => [...document.querySelectorAll(
+    ".sd-lane .sd-tok:not(.sd-rejected, .sd-discarded, .sd-cut) > .sd-token-text")]
     .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();

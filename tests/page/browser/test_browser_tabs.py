@@ -25,7 +25,7 @@ TABS = {
             "Which K?": ("[data-part=table] tbody tr", "[data-part=map] td b"),
             "Rules and temperature": ("[data-part=rules] svg rect", "[data-part=heat] svg rect"),
             "Formula and clock": ("[data-part=measured] svg rect", "[data-part=kept] svg rect"),
-            "What the formula assumes": ("[data-part=positions] svg circle",),
+            "Quoted figures, worked out": ("[data-part=introductions] article p", "[data-part=atlas] article i"),
             "The memory wall": ("[data-part=roof] svg path",),
         },
     ),
@@ -186,11 +186,11 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
         expect(part(name)).to_have_text(value)
     expect(part("curves")).to_contain_text("you are here")
     assert "measured 1.44×" in part("curves").inner_text()
-    for heading in ("Which K?", "Formula and clock", "What the formula assumes"):
+    for heading in ("Which K?", "Formula and clock"):
         open_fold(page, heading)
     expect(part("measuredsay")).to_contain_text("Measured 1.44× lies inside")
     expect(part("measured")).to_contain_text("1.44×")
-    expect(part("positions")).to_contain_text("1 (5)")
+    expect(part("measuredsay")).to_contain_text("this share was kept: ")
     assert "this run" in part("table").inner_text()
     page.get_by_role("button", name="α .8, K 4, c .1").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
