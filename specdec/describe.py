@@ -13,7 +13,8 @@ from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Verdict
 
-Piece, Draw = Callable[[int], str], Callable[[Tensor], int]
+Piece = Callable[[int], str]
+Draw = Callable[[Tensor], int]
 TOP = 8  # how many of a distribution's likeliest tokens are listed
 
 
