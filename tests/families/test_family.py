@@ -210,7 +210,7 @@ def test_a_family_has_further_drafts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
-    with pytest.raises(ValueError, match="choose from none, suffix, prompt_lookup, draft_model"):
+    with pytest.raises(ValueError, match="choose from prompt_lookup, suffix, none, draft_model"):
         race(family, PROMPT, drafter="telepathy")
     with pytest.raises(ValueError, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
