@@ -227,6 +227,12 @@ class Engine:
         self.release_memory()
         self._models = None
 
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # ---- inside ----
 
     def _request(

@@ -251,7 +251,7 @@ def is_spoiled() -> bool:
     """Return whether every further run would fail."""
     import torch
 
-    from .gpu.graphs import Graphs
+    from .gpu.cuda import IN_PROCESS
 
     try:
         if torch.cuda.is_initialized():
@@ -259,7 +259,7 @@ def is_spoiled() -> bool:
     except RuntimeError:
         log.exception("CUDA cannot recover from an error, so this process ends")
         return True
-    return Graphs.spoiled
+    return IN_PROCESS.spoiled
 
 
 def prepare(engines: Engines, send: Send, pair: str, device: str) -> None:

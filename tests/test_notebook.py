@@ -17,10 +17,11 @@ from nbclient import NotebookClient  # noqa: E402
 PATH = Path(__file__).resolve().parents[1] / "notebooks" / "workshop.ipynb"
 EXERCISE = "# your code"
 # Small models and short texts, for all that does not hang on what they write; behind the cell that imports the names.
-SMALL = """import dataclasses, functools, torch
-load, whole = functools.partial(load, {!r}, torch.float32), race
-def race(family, prompt, drafter, k, params, details=True):
-    return whole(family, prompt, drafter, k, dataclasses.replace(params, max_tokens=6), details)"""
+SMALL = """class Engine(Engine):
+    def __init__(self, target): super().__init__({!r}, dtype="float32", device="cpu")
+    def race_events(self, prompt, drafter, k, *, params, **options):
+        options["max_tokens"] = 6
+        return super().race_events(prompt, drafter, k, params=params, **options)"""
 
 
 def notebook() -> Any:

@@ -146,8 +146,8 @@ class Family:
         facts |= {name: facts_of(draft) for name, draft in self.drafts.items()}
         if self.chat is not None:
             facts["chat"] = [self.chat.before, self.chat.after]
-        if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing):
-            facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing}"
+        if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing()):
+            facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing()}"
         return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
 
 

@@ -20,13 +20,13 @@ from torch.torch_version import TorchVersion
 from ..models.folding import Layer
 from ..models.matrix import add_product, linear
 from ..models.transformer import Transformer
+from .cuda import IN_PROCESS
 from .ops import Sight
 from .trial import operations
 
 SMALLEST = 256  # positions of the smallest bucket; each further bucket is twice as large
 ALIGNED = 64  # a cache's number of positions is a multiple of this; attention over other lengths is slower
 WARM_UPS = 2
-STREAMS = 32  # CUDA streams in torch's pool; after the last stream, the pool returns the first again
 # Before torch 2.12, a failed capture leaves the allocator in capture mode; the next one fails (pytorch issue 180395).
 FAILURES_STAY = TorchVersion(torch.__version__) < "2.12"
 
@@ -137,11 +137,8 @@ class Graphs:
 
     If a capture fails, except for lack of memory, every step runs without a graph, and `reason` says why. The graphs
     share one memory pool, which each step overwrites. So a step must write its results to tensors from outside this
-    pool. Each `Graphs` captures on a CUDA stream of its own (`lend`).
+    pool. Each `Graphs` captures on a CUDA stream of its own.
     """
-
-    broken = ""  # why this process can capture no more graphs after a failed capture; "" if it can
-    spoiled = False  # whether memory ran out in the failed capture; `lanes/worker.py` then ends the process
 
     def __init__(self, device: str) -> None:
         self.reason = "" if torch.device(device).type == "cuda" else "there is no CUDA device"
@@ -158,7 +155,7 @@ class Graphs:
         if key in self.keys:
             return
         self.keys.append(key)
-        self.reason = self.reason or Graphs.broken
+        self.reason = self.reason or IN_PROCESS.broken
         if not self.reason:
             start = time.perf_counter()
             try:
@@ -166,7 +163,7 @@ class Graphs:
             except Exception as error:  # kernels and the driver raise errors of many classes
                 self._captured.clear()  # the failed capture may have freed the cuBLAS workspace of the other graphs
                 if is_out_of_memory(error):
-                    Graphs.spoiled = bool(Graphs.broken)
+                    IN_PROCESS.spoiled = bool(IN_PROCESS.broken)
                     raise torch.OutOfMemoryError(str(error)) from error
                 self.reason = f"the graph could not be captured: {type(error).__name__}: {error}"
             self.seconds += time.perf_counter() - start
@@ -182,8 +179,8 @@ class Graphs:
     def _capture(self, step: Callable[[], None], state: Tensor) -> torch.cuda.CUDAGraph:
         """Run the step to warm up, since libraries initialise in their first calls; then capture it."""
         if self._stream is None:
-            self._stream = lend()
-            weakref.finalize(self, give_back, self._stream, self._captured)
+            self._stream = IN_PROCESS.lend()
+            weakref.finalize(self, IN_PROCESS.give_back, self._stream, self._captured)
         before, current, stream = state.clone(), torch.cuda.current_stream(), self._stream
         capturing = False
         stream.wait_stream(current)
@@ -201,7 +198,7 @@ class Graphs:
             capturing = False
         finally:
             if capturing and FAILURES_STAY:
-                Graphs.broken = "an earlier capture failed, and torch before 2.12 can capture no other graph after that"
+                IN_PROCESS.broken = "an earlier capture failed, and torch before 2.12 can capture no other after that"
             torch.cuda.set_stream(current)  # a failed capture may leave its stream as the current one
             state.copy_(before)
         return graph
@@ -210,26 +207,3 @@ class Graphs:
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Return whether memory ran out, perhaps as the cause of an error that ended the capture."""
     return error is not None and (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error.__context__))
-
-
-# cuBLAS has one workspace for each stream. Graphs captured on a stream hold the workspace's address, and since torch
-# 2.12, deleting any of them frees it (pytorch issue 193402). So graphs that share a stream must be deleted together.
-_free: list[torch.cuda.Stream] = []
-_made: set[int] = set()
-
-
-def lend() -> torch.cuda.Stream:
-    """Lend a stream for the graphs of one owner. Raises RuntimeError if all streams are lent."""
-    if _free:
-        return _free.pop()
-    for _ in range(STREAMS):
-        stream = torch.cuda.Stream()
-        if stream.cuda_stream not in _made:
-            _made.add(stream.cuda_stream)
-            return stream
-    raise RuntimeError(f"all {STREAMS} CUDA streams of torch are in use for graphs")
-
-
-def give_back(stream: torch.cuda.Stream, graphs: dict[Hashable, torch.cuda.CUDAGraph]) -> None:
-    graphs.clear()  # before another owner captures on this stream
-    _free.append(stream)

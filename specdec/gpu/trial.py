@@ -12,13 +12,13 @@ from torch import Tensor
 
 from ..models.folding import Layer
 from ..models.transformer import Transformer
+from .cuda import IN_PROCESS
 from .ops import Operations
 
 SWITCH = "SPECDEC_TRITON"  # environment variable: 0 switches the kernels off
 LIMITS = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # the largest allowed `difference`
 ROWS = (1, 5, 17)  # new tokens in a pass: with 0, 4 and 16 drafted tokens
 CAPACITY = 512  # positions of the cache in the comparison
-_reasons: dict[tuple[object, ...], str] = {}  # results of `unfit`
 
 
 def operations(model: Transformer) -> Operations:
@@ -44,11 +44,11 @@ def unfit(kernels: Operations, model: Transformer) -> str:
     kinds = {kind(layer): layer for layer in model.layers}
     shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
     key = (shape, frozenset(kinds), model.dtype, model.device)
-    if key not in _reasons:
-        _reasons[key] = next(
+    if key not in IN_PROCESS.unfit:
+        IN_PROCESS.unfit[key] = next(
             filter(None, (reason_against_layer(kernels, model, layer) for layer in kinds.values())), ""
         )
-    return _reasons[key]
+    return IN_PROCESS.unfit[key]
 
 
 def kind(layer: Layer) -> tuple[object, ...]:

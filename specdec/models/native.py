@@ -36,7 +36,6 @@ OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 
 log = logging.getLogger(__name__)
 _compiling = threading.Lock()
-missing = ""  # why the library could not be compiled; visitors see this, so it must not name folders
 
 
 class MatrixStruct(C.Structure):
@@ -54,19 +53,26 @@ class LayerStruct(C.Structure):
     )
 
 
-@cache
 def library() -> C.CDLL | None:
     """Return the compiled library; None if it is switched off, the processor is not supported, or g++ failed."""
-    global missing
+    return found_or_missing()[0]
+
+
+def missing() -> str:
+    """Return why the library could not be compiled. Visitors see this, so it names no folder."""
+    return found_or_missing()[1]
+
+
+@cache
+def found_or_missing() -> tuple[C.CDLL | None, str]:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        return None
+        return None, ""
     try:
         with _compiling:
             compiled = load_library()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("models run in torch, not in C++: %s", error)
-        missing = getattr(error, "strerror", None) or "g++ failed"
-        return None
+        return None, getattr(error, "strerror", None) or "g++ failed"
     number, pointer = C.c_int64, C.c_void_p
     compiled.specdec_product.argtypes = [pointer, pointer, number, pointer, C.c_int]
     compiled.specdec_normalise.argtypes = [pointer, number, number, C.c_float, pointer]
@@ -77,7 +83,7 @@ def library() -> C.CDLL | None:
         *(number, number, number),  # heads, KV heads, head_dim
         *(pointer, pointer, C.c_int, C.c_float, C.c_int),  # angles, paths, causal, floor, threads
     ]
-    return compiled
+    return compiled, ""
 
 
 def runs_on(device: str) -> bool:

@@ -276,7 +276,7 @@ def test_a_capture_without_room_ends_the_run() -> None:
     cycle.graphs = Refusing(torch.OutOfMemoryError)
     with pytest.raises(torch.OutOfMemoryError):
         cycle.prepare(len(PROMPT), 40)
-    assert not Graphs.spoiled
+    assert not graphs.IN_PROCESS.spoiled
 
 
 @pytest.mark.parametrize("before", [pytest.param(False, marks=pytest.mark.long), True])

@@ -116,10 +116,10 @@ class Fails(Operations):
 )
 def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: torch.dtype, said: str) -> None:
     model = Transformer(Config.parse(FAMILIES["qwen3"].to_dict()), reference(FAMILIES["qwen3"]).state_dict(), dtype)
-    trial._reasons.clear()
+    trial.IN_PROCESS.unfit.clear()
     reason = trial.unfit(kind.for_model(model), model)
     assert said in reason and bool(said) == bool(reason)
-    trial._reasons.clear()
+    trial.IN_PROCESS.unfit.clear()
 
 
 def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

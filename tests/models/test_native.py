@@ -392,12 +392,11 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """As on a machine that has compiled nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
-    monkeypatch.setattr(native, "missing", "")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    native.library.cache_clear()
+    native.found_or_missing.cache_clear()
     yield tmp_path
     monkeypatch.undo()
-    native.library.cache_clear()
+    native.found_or_missing.cache_clear()
 
 
 def compiler(folder: Path, does: str) -> str:
@@ -409,7 +408,7 @@ def compiler(folder: Path, does: str) -> str:
 
 
 def loads_anew() -> bool:
-    native.library.cache_clear()
+    native.found_or_missing.cache_clear()
     return native.library() is not None
 
 
@@ -421,7 +420,7 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
     found = None if does is None else compiler(fresh, does)
     monkeypatch.setattr(native.shutil, "which", lambda name: found)
     model, again = made(GROUPED), made(GROUPED, in_torch=True)
-    assert model.native is None and native.missing and str(fresh / "g++") not in native.missing
+    assert model.native is None and native.missing() and str(fresh / "g++") not in native.missing()
     assert equal(*([one.forward(TEXT[:9], one.new_cache(9), rows=9)] for one in (model, again)))
 
 
@@ -466,7 +465,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(
     monkeypatch.setenv("XDG_CACHE_HOME", str(fresh / "other"))
     assert loads_anew() and loads_anew() and count.read_text() == "\n\n"
     other.chmod(0o777)
-    assert not loads_anew() and "others can write" in native.missing
+    assert not loads_anew() and "others can write" in native.missing()
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
@@ -488,5 +487,5 @@ def test_without_avx512_it_says_the_same(monkeypatch: pytest.MonkeyPatch, reques
     plain = [flag for flag in native.COMPILE if flag != "-march=native"]
     assert len(plain) < len(native.COMPILE)
     monkeypatch.setattr(native, "COMPILE", [*plain, "-mavx2", "-mfma", "-mf16c"])
-    native.library.cache_clear()
+    native.found_or_missing.cache_clear()
     assert equal(products_of_codes(), as_compiled)

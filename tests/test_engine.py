@@ -1,0 +1,188 @@
+"""One object from a name to figures: models in memory, drafters and rules as objects, and nothing left behind."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers import AutoTokenizer
+
+from specdec import Engine, Proposal, SamplingParams
+from specdec.lanes import stored
+from specdec.loop import PromptError
+from specdec.verify import RejectionSampling
+from tests.families import toypairs
+from tests.tokens import ids
+
+ROOT = Path(__file__).resolve().parents[1]
+PROMPT = "The old lighthouse keeper"
+SHORT = SamplingParams(max_tokens=12)
+
+
+@pytest.fixture(scope="module")
+def engine(shallow: str) -> Iterator[Engine]:
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def in_memory(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
+    """A Llama of transformers, a draft for it, and their tokenizer."""
+    folders = toypairs.pair_into(tmp_path_factory.mktemp("pair"))
+    target, draft = (transformers.AutoModelForCausalLM.from_pretrained(folder) for folder in folders)
+    return target, draft, AutoTokenizer.from_pretrained(folders[0])
+
+
+class Echo:
+    """Drafts the last token again."""
+
+    name = "echo"
+
+    def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
+        return Proposal.chain([tokens[-1]] * k) if k else Proposal()
+
+
+def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
+    run = engine.race(PROMPT, "draft_model", 3, params=SHORT)
+    assert run.text == run.summary()["texts"]["speculative"] == run.summary()["texts"]["plain"] and run.text.strip()
+    assert run.speedup == pytest.approx(run.figures["measured_speedup"], rel=1e-3) and run.figures["tau"] >= 1
+    frame = run.to_dataframe()
+    assert list(frame.columns) == ["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"]
+    written = frame[(frame.lane == "speculative") & ~frame.status.isin(["rejected", "discarded"])]
+    assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
+
+
+def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any]) -> None:
+    target, draft, tokenizer = in_memory
+    messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
+    messages += [{"role": "user", "content": " Why? "}]
+    with Engine(target, draft, tokenizer=tokenizer, device="cpu") as engine:
+        tokens = engine.models.encode(messages)
+        assert tokens[:3] == tokenizer.apply_chat_template(messages, return_dict=False)[:3]
+        assert tokens.count(tokenizer.eos_token_id) == 3  # the control token in the message stays text
+        (asked,) = (torch.tensor([tokens]),)
+        own = target.generate(asked, max_new_tokens=12, do_sample=False)[0, len(tokens) :].tolist()
+        for prompt in (messages, tokens):
+            run = engine.race(prompt, "draft_model", 3, params=SHORT)
+            assert ids(run.events, "speculative") == ids(run.events, "plain") == own
+        assert engine.models.target.model is target  # type: ignore[attr-defined]
+
+
+def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
+    plain = ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+    run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
+    assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
+    with pytest.raises(ValueError, match="a list is no drafter"):
+        engine.race(PROMPT, [1], 2)  # type: ignore[arg-type]
+
+
+def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: str) -> None:
+    before, expected = torch.get_num_threads(), ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+    with Engine(shallow, dtype="float32", device="cpu") as other:
+        engine.models.resources.threads, other.models.resources.threads = 1, 2
+        runs = [each.stream(PROMPT, "draft_model", 3, params=SHORT) for each in (engine, other)]
+        events: tuple[list[Any], list[Any]] = ([], [])
+        for pair in itertools.zip_longest(*runs):
+            for seen, event in zip(events, pair, strict=True):
+                seen += [event] if event else []
+            assert torch.get_num_threads() == before
+    assert ids(events[0]) == ids(events[1]) == expected
+
+
+def test_costs_are_measured_once_and_known_to_the_next_engine(
+    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        unknown = engine.choose(measure=False)
+        assert (unknown.drafter, unknown.k, unknown.speedup) == ("draft_model", 4, 0.0)
+        choice = engine.choose()
+        assert choice.speedup > 0
+    monkeypatch.setattr("specdec.lanes.probe.measure", lambda *_: pytest.fail("measured again"))
+    with Engine(shallow, dtype="float32", device="cpu") as again:
+        assert again.choose(measure=False) == choice
+    (tmp_path / "costs.json").write_text("[", encoding="utf-8")
+    with Engine(shallow, dtype="float32", device="cpu") as third:
+        assert third.choose(measure=False) == unknown
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"temperature": "hot"}, "temperature must be a number, not 'hot'"),
+    ({"rule": "magic"}, "there is no rule 'magic'"),
+    ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
+    ({"k": -1}, "k must lie between"),
+    ({"prompt": " "}, "The prompt is empty"),
+    ({"prompt": [1, 10**9]}, "A prompt is a text"),
+    ({"prompt": [{"role": "user", "content": "Hi"}]}, "no chat template"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), BAD, ids=lambda value: str(value)[:40])
+def test_what_cannot_run_is_one_sentence(engine: Engine, change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        engine.race(**{"prompt": PROMPT, "drafter": "none", **change})
+    assert issubclass(PromptError, ValueError)
+
+
+def test_what_is_no_model_is_one_sentence(in_memory: tuple[Any, Any, Any]) -> None:
+    for arguments, sentence in (
+        ({"target": in_memory[0]}, "name the tokenizer of a model in memory"),
+        ({"target": 7, "tokenizer": in_memory[2]}, "a int cannot be a model here"),
+        ({"target": "embedded", "draft": in_memory[1]}, "name both target and draft"),
+        ({"dtype": "bf16"}, "there is no precision 'bf16'"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Engine(**{"device": "cpu", **arguments}).models  # noqa: B018
+
+
+PROGRAM = """
+from specdec import Choice, Engine, Event, Proposal, SamplingParams, Step, Trace
+
+engine = Engine("embedded", device="cpu")
+steps: list[Step] = list(engine.prepare())
+choice: Choice = engine.choose(temperature=0.8)
+reveal_type(choice.drafter)
+run = engine.race("Once upon a time", temperature=0.8, max_tokens=8)
+reveal_type(run)
+reveal_type(run.speedup)
+for event in engine.stream([1, 2, 3], drafter="none", k=4, params=SamplingParams(max_tokens=4)):
+    reveal_type(event)
+
+
+class Echo:
+    name = "echo"
+
+    def propose(self, tokens: object, k: int, params: SamplingParams, sampler: object) -> Proposal:
+        return Proposal()
+
+
+again: Trace = engine.race([{"role": "user", "content": "Hi"}], Echo(), 2)
+engine.close()
+"""
+
+
+@pytest.mark.long
+def test_mypy_knows_the_types_of_a_users_program(tmp_path: Path) -> None:
+    """Strictly, against the installed wheel."""
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    site = tmp_path / "site"
+    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]
+    subprocess.run([sys.executable, *install], check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"],
+        cwd=tmp_path,
+        env={"MYPYPATH": "", "PYTHONPATH": str(site), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    types = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert done.returncode == 0, done.stdout
+    assert types[:3] == ["str", "specdec.traces.file.Trace", "float | None"] and "specdec.events.Drafted" in types[3]
