@@ -266,12 +266,9 @@ class Bushy:
 
 
 def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
-    from specdec.models.config import Config
-    from specdec.models.transformer import Transformer
-    from tests.models.test_models import FAMILIES, reference
+    from tests.models.test_models import lean
 
-    config = FAMILIES["llama grouped heads"]
-    model = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
+    model = lean("llama grouped heads")
     for wanted in (24, 200):
         params = replace(GREEDY, max_tokens=wanted)
         plain = run(Task(model, (1, 2, 3), params))

@@ -18,14 +18,14 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Failed, from_dict, to_dict, Verified
 from specdec.loop import generate, Task
 from specdec.proof import enumeration, prove, toys
-from specdec.proof.enumeration import output_distribution, paths, TooManyPaths, total_variation
+from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
 from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
-from tests.proof.test_lossless import EXACT
+from tests.proof.test_lossless import EXACT, proved
 from tests.proof.test_prove import few
 from tests.tokens import ids
 
@@ -39,23 +39,12 @@ WARM = SamplingParams(temperature=1.0)
 def test_every_random_path_gives_the_targets_distribution(
     key: str, record_property: Callable[[str, object], None]
 ) -> None:
-    proved: list[Case] = []
-    largest = 0.0
     few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= 64]
-    for case in random.Random(2).sample(few, 100):
-        try:
-            error, _ = shipped_error(case, 64, key)
-        except TooManyPaths:
-            continue
-        assert error <= EXACT, case
-        largest = max(largest, error)
-        proved.append(case)
-    record_property("joint distributions enumerated", len(proved))
-    record_property("largest total variation", largest)
-    assert len(proved) >= 60
-    assert {case.drafter for case in proved} == set(toys.DRAFTERS if RULES[key].trees else toys.CHAINS)
-    assert all(sum(case.k == k for case in proved) >= 8 for k in (1, 2, 3))
-    assert sum(case.end for case in proved) >= 10
+    walked = proved(random.Random(2).sample(few, 100), 64, record_property, key)
+    assert len(walked) >= 60
+    assert {case.drafter for case in walked} == set(toys.DRAFTERS if RULES[key].trees else toys.CHAINS)
+    assert all(sum(case.k == k for case in walked) >= 8 for k in (1, 2, 3))
+    assert sum(case.end for case in walked) >= 10
 
 
 def test_all_rules_but_typical_acceptance_call_themselves_lossless() -> None:

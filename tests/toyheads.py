@@ -71,7 +71,6 @@ def medusa_weights(heads: int = 4, outputs: int = 0, blocks: int = 1, seed: int 
 
 
 def eagle3_weights(vocabulary: int = 23, ids: Sequence[int] = DRAFT_IDS, seed: int = 2) -> dict[str, Tensor]:
-    torch.manual_seed(seed)
     shapes = {
         "fc.weight": (WIDTH, 3 * WIDTH), "lm_head.weight": (len(ids), WIDTH), "norm.weight": (WIDTH,),
         "midlayer.hidden_norm.weight": (WIDTH,), "midlayer.input_layernorm.weight": (WIDTH,),
@@ -81,12 +80,8 @@ def eagle3_weights(vocabulary: int = 23, ids: Sequence[int] = DRAFT_IDS, seed: i
         "midlayer.mlp.gate_proj.weight": (48, WIDTH), "midlayer.mlp.up_proj.weight": (48, WIDTH),
         "midlayer.mlp.down_proj.weight": (WIDTH, 48),
     }  # fmt: skip
-    weights = {name: torch.randn(size) * (0.3 if len(size) == 2 else 0.2) for name, size in shapes.items()}
-    for name, tensor in weights.items():
-        if tensor.ndim == 1:
-            tensor.add_(1.0)
-        if name == "lm_head.weight":
-            tensor.mul_(3.0)
+    weights = made(shapes, seed)
+    weights["lm_head.weight"] *= 3.0
     known = torch.tensor(ids)
     weights["d2t"] = known - torch.arange(len(ids))
     weights["t2d"] = torch.zeros(vocabulary, dtype=torch.bool).index_fill(0, known, True)

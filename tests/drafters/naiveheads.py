@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -54,15 +54,8 @@ def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_resi
     words = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)[torch.tensor(tokens)]
     normed = norm(stream, part("hidden_norm"))
     x = torch.cat([norm(words, part("input_layernorm")), normed], -1)
-    q, k, v = (F.linear(x, part(f"self_attn.{name}_proj")).view(n, HEADS, -1) for name in "qkv")
-    q, k = turned(q), turned(k)
     seen = torch.full((n, n), float("-inf")).triu(1)
-    shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
-    y = torch.einsum("hij,jhd->ihd", shares, v).reshape(n, WIDTH)
-    stream = (normed if before_residual else stream) + F.linear(y, part("self_attn.o_proj"))
-    x = norm(stream, part("post_attention_layernorm"))
-    x = F.silu(F.linear(x, part("mlp.gate_proj"))) * F.linear(x, part("mlp.up_proj"))
-    return stream + F.linear(x, part("mlp.down_proj"))
+    return attended(part, x, normed if before_residual else stream, seen)
 
 
 @torch.no_grad()
@@ -106,9 +99,13 @@ def naive_block(weights: Weights, at: str, x: Tensor, known: Tensor, seen: Tenso
     def part(name: str) -> Tensor:
         return weights[f"{at}{name}.weight"]
 
-    read = norm(torch.cat([known, x]), part("input_layernorm"))
+    return attended(part, norm(torch.cat([known, x]), part("input_layernorm")), x, seen)
+
+
+def attended(part: Callable[[str], Tensor], read: Tensor, x: Tensor, seen: Tensor) -> Tensor:
+    """Attention of the last rows of `read`, one for each of x, and the MLP, both added to x."""
     q, k, v = (F.linear(read, part(f"self_attn.{name}_proj")).view(len(read), HEADS, -1) for name in "qkv")
-    q, k = turned(q)[len(known) :], turned(k)
+    q, k = turned(q)[-len(x) :], turned(k)
     shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
     y = torch.einsum("hij,jhd->ihd", shares, v).reshape(len(x), WIDTH)
     x = x + F.linear(y, part("self_attn.o_proj"))

@@ -15,6 +15,7 @@ from tokenizers import pre_tokenizers
 from torch import Tensor
 
 from specdec.models.checkpoint import Weights
+from tests.models import test_models
 
 BASE: dict[str, Any] = {
     "vocab_size": 320, "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -36,13 +37,7 @@ SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_
 
 @functools.cache
 def reference(name: str) -> Any:
-    torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(MODELS[name]).eval().float()
-    with torch.no_grad():  # fresh norms are ones and fresh biases zeros: neither would be tested
-        for key, parameter in model.named_parameters():
-            if "norm" in key or "bias" in key:
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model
+    return test_models.reference(MODELS[name])
 
 
 def coded(numbers: np.ndarray, kind: str) -> np.ndarray:

@@ -16,10 +16,9 @@ import torch
 from specdec.gpu import trial
 from specdec.gpu.ops import Operations
 from specdec.models.config import Config
-from specdec.models.transformer import Transformer
 from tests.gpu import kernelcases
 from tests.gpu.kernelcases import Case
-from tests.models.test_models import FAMILIES, reference, TEXT
+from tests.models.test_models import FAMILIES, lean, reference, TEXT
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: it is for Linux")
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -115,7 +114,7 @@ class Fails(Operations):
     ],
 )
 def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: torch.dtype, said: str) -> None:
-    model = Transformer(Config.parse(FAMILIES["qwen3"].to_dict()), reference(FAMILIES["qwen3"]).state_dict(), dtype)
+    model = lean("qwen3", dtype)
     trial.IN_PROCESS.unfit.clear()
     reason = trial.unfit(kind.for_model(model), model)
     assert said in reason and bool(said) == bool(reason)
@@ -123,8 +122,7 @@ def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: t
 
 
 def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = FAMILIES["qwen3"]
-    model = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
+    model = lean("qwen3")
     assert trial.operations(model).reason == "there is no CUDA device"
     model.device = "cuda"
     monkeypatch.setenv(trial.SWITCH, "0")

@@ -11,18 +11,12 @@ import torch
 
 from specdec.families import zoo
 from specdec.models import device, native
-from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from tests.families import toypairs
-from tests.models.test_models import FAMILIES, reference, TEXT
+from tests.models.test_models import FAMILIES, lean, TEXT
 
 DEFAULT = ("llama tied", "mistral window", "qwen3")
 PIECES = TEXT[:20], TEXT[20:26], TEXT[26:27]
-
-
-def lean(name: str, dtype: torch.dtype = torch.float32) -> Transformer:
-    config = FAMILIES[name]
-    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
 
 
 @pytest.fixture

@@ -12,18 +12,12 @@ from specdec.drafters.mtp import MTPDrafter
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import StaticDecoder
 from specdec.models import matrix
-from specdec.models.config import Config
 from specdec.models.folding import Folding
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
-from tests.models.test_models import FAMILIES, reference, TEXT
+from tests.models.test_models import FAMILIES, lean, TEXT
 from tests.toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
 from tests.toyheads import TEXT as TOY_TEXT
-
-
-def model(name: str = "qwen3", dtype: torch.dtype = torch.float32) -> Transformer:
-    config = FAMILIES[name]
-    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
 
 
 def logits(model: Transformer) -> torch.Tensor:
@@ -42,9 +36,9 @@ SHORT = ("qwen3", "llama grouped heads", "mistral window")
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.long) for n in FAMILIES])
 def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = logits(model(name))
+    expected = logits(lean(name))
     as_on_a_gpu(monkeypatch)
-    other = model(name)
+    other = lean(name)
     assert isinstance(other.floor, float) and torch.allclose(logits(other), expected, atol=2e-5)
 
 
@@ -76,16 +70,16 @@ def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch
 
 
 def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = model()
+    first = lean("qwen3")
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
-    other = model()
+    other = lean("qwen3")
     assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
     assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]
     assert torch.allclose(logits(first), logits(other), atol=2e-5)
 
 
 def test_a_cut_vocabulary_leaves_the_matrix_whole() -> None:
-    cut_model = model("llama tied")
+    cut_model = lean("llama tied")
     cache, cut = cut_model.new_cache(64), 89
     whole = cut_model.forward(TEXT[:9], cache, rows=3), cut_model.forward([5], cache)
     cut_model.cut_vocabulary(cut)

@@ -58,6 +58,12 @@ def reference(config: Any) -> Any:
     return model
 
 
+def lean(name: str, dtype: torch.dtype = torch.float32) -> Transformer:
+    """Our decoder with the weights of `reference`."""
+    config = FAMILIES[name]
+    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path) -> None:
     """Saved by transformers, read by us; in one pass, in pieces, and after roll-backs."""
@@ -80,9 +86,7 @@ def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_tree_is_its_paths(name: str) -> None:
     """Every row of a tree equals the row of its path alone; after keeping a path the cache is a fresh prefill's."""
-    model = reference(FAMILIES[name])
-    ours = Transformer(Config.parse(FAMILIES[name].to_dict()), model.state_dict(), torch.float32)
-    rng = random.Random(3)
+    ours, rng = lean(name), random.Random(3)
     for size in (1, 2, 4, 7):
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
         tokens = [rng.randrange(97) for _ in range(size)]
@@ -104,8 +108,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
 
 
 def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others() -> None:
-    config = FAMILIES["llama tied"]
-    ours = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.bfloat16)
+    ours = lean("llama tied", torch.bfloat16)
     cache = ours.new_cache(64)
     ours.forward(TEXT[:20], cache)
     together = ours.forward(TEXT[20:25], cache, rows=5)
@@ -116,21 +119,15 @@ def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others() -> None:
 
 
 def test_a_full_cache_says_so() -> None:
-    config = FAMILIES["llama tied"]
-    ours = Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), torch.float32)
+    ours = lean("llama tied")
     with pytest.raises(ValueError, match="do not fit"):
         ours.forward(TEXT[:9], ours.new_cache(8))
-
-
-def exit_model() -> Transformer:
-    model = reference(FAMILIES["llama tied"])
-    return Transformer(Config.parse(model.config.to_dict()), model.state_dict(), torch.float32)
 
 
 @pytest.mark.parametrize("begun", [1, 3, 4])
 def test_verification_goes_on_from_the_exit(begun: int) -> None:
     """Begun or not, the logits are the same, for the pass and for what follows a roll-back."""
-    ours, block = exit_model(), [5, 7, 11, 13]
+    ours, block = lean("llama tied"), [5, 7, 11, 13]
     plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
     for cache in (plain, early):
         ours.forward(TEXT[:20], cache)
@@ -145,7 +142,7 @@ def test_verification_goes_on_from_the_exit(begun: int) -> None:
 
 def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
     """A drafter may fail halfway, or propose something else than it computed."""
-    ours = exit_model()
+    ours = lean("llama tied")
     for block in ([5], [5, 8, 9], [6, 7]):
         plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
         for cache in (plain, early):
@@ -160,7 +157,7 @@ def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
 
 def test_early_logits_are_those_of_the_first_layers_alone() -> None:
     model = reference(FAMILIES["llama tied"])
-    ours = exit_model()
+    ours = lean("llama tied")
     cache = ours.new_cache(64, exit_layer=2)
     with torch.no_grad():
         hidden = model(torch.tensor([TEXT[:9]]), output_hidden_states=True).hidden_states[2]
@@ -171,7 +168,7 @@ def test_early_logits_are_those_of_the_first_layers_alone() -> None:
 
 def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
     """The input of layer i, as transformers counts hidden states; moved with the path that is kept."""
-    model, ours = reference(FAMILIES["llama tied"]), exit_model()
+    model, ours = reference(FAMILIES["llama tied"]), lean("llama tied")
     cache = ours.new_cache(64, taps=(0, 2, 3))
     ours.forward(TEXT[:5], cache)
     ours.forward([TEXT[5], 90, TEXT[6], TEXT[7]], cache, (-1, -1, 1), 4)
@@ -214,9 +211,7 @@ def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkey
     if pays and not Prepacked.pays(torch.zeros(8, 8, dtype=torch.bfloat16)):
         pytest.skip("this processor does not multiply bfloat16")
     monkeypatch.setattr(Prepacked, "pays", lambda matrix: pays and matrix.dtype == torch.bfloat16)
-    config = FAMILIES["llama tied"]
-    weights = reference(config).state_dict()
-    exact, rough = (Transformer(Config.parse(config.to_dict()), weights, d) for d in (torch.float32, torch.bfloat16))
+    exact, rough = (lean("llama tied", dtype) for dtype in (torch.float32, torch.bfloat16))
     assert isinstance(rough.head, Prepacked) is pays
     a, b = (model.forward(TEXT, model.new_cache(64), rows=48) for model in (exact, rough))
     assert b.dtype == torch.bfloat16 and torch.allclose(a, b.float(), atol=0.05)

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this ma
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
+WHOLE = "(one) => one.scrollHeight <= one.clientHeight + 1"
 PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
 # What the page does takes its time, so a test waits for it. What one stroke of the page draws is there at once: after
 # waiting for a part of it, the rest may simply be asked for.

@@ -1,4 +1,4 @@
-"""The page in a real Chromium, as everybody runs it: each tab, a live run, Stop, the keyboard, a phone, a class.
+"""The page in a real Chromium, as everybody runs it: each tab, a live run, Stop, the keyboard, a phone.
 
 What else a browser alone can notice is in the files beside this one: `pytest -m long tests/page/browser`.
 """
@@ -9,7 +9,6 @@ import re
 
 import pytest
 
-from specdec.ui import classroom
 from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
@@ -18,7 +17,6 @@ from tests.page.browser.chrome import (
     cut_off,
     expect,
     LOAD,
-    pages,
     part,
     PATIENCE,
     pytestmark,  # noqa: F401
@@ -32,6 +30,7 @@ from tests.page.browser.chrome import (
     until,
     until_free,
     wait_for,
+    WHOLE,
 )
 
 DRAWN = {  # what is there once a tab is
@@ -42,7 +41,6 @@ DRAWN = {  # what is there once a tab is
     "theory": "[data-part=curves] svg",
     "guide": ".sd-gd-page:visible section",
 }
-WHOLE = "(one) => one.scrollHeight <= one.clientHeight + 1"
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -262,38 +260,3 @@ def test_what_is_recorded_of_smollm2_is_named_in_full_and_shows_no_template(open
     whole = page.locator(".sd-step .sd-whole")
     expect(whole).to_contain_text("three tips")
     assert "<|im_start|>" in whole.text_content() and "<|im_start|>" not in whole.inner_text()
-
-
-@pytest.fixture(scope="module")
-def room():
-    return classroom.Room("127.0.0.1")
-
-
-@pytest.fixture(scope="module")
-def classroom_address(room, served, recorded):
-    with recorded():
-        return served(room)
-
-
-@pytest.mark.long
-def test_a_phone_of_a_class_follows_and_votes(browser, classroom_address, room):
-    with pages(browser, classroom_address) as open_page:
-        teacher = open_page(query=f"?teach={room.secret}", reduced_motion="reduce")
-        teacher.wait_for_selector(".sd-class:not([hidden])")
-        phone = open_page(width=375, height=740, query="class", reduced_motion="reduce")
-        part(teacher, "stage").press("Home")
-        for _ in range(2):
-            step(teacher)
-            expect(says(phone)).to_have_text(says(teacher).text_content())
-            assert says(phone).evaluate(WHOLE)
-        veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
-        assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
-        assert cut_off(phone) == [] and not part(phone, "play").is_visible()
-        teacher.get_by_role("button", name="Will it keep this token?").click()
-        expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
-        phone.locator("#class [data-part=choices] button").first.click()
-        expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
-        tracks = [one.bounding_box() for one in teacher.locator(".sd-class .sd-cl-track").all()]
-        assert len({(one["x"], one["width"]) for one in tracks}) == 1  # bars begin in one line
-        teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
-        expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")

@@ -7,7 +7,7 @@ import pytest
 from specdec.ui import classroom
 from specdec.ui.session import session
 from tests import toyrun
-from tests.page.browser.chrome import expect, part, step, wait_for
+from tests.page.browser.chrome import cut_off, expect, part, says, step, wait_for, WHOLE
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 BADGE = ".sd-badge"
@@ -117,3 +117,23 @@ def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page
         teacher.wait_for_timeout(400)
     assert posts == [] and streams == []
     expect(said).to_contain_text("The terminal prints the right one")
+
+
+def test_a_phone_follows_and_votes(teacher, open_phone):
+    phone = open_phone()
+    part(teacher, "stage").press("Home")
+    for _ in range(2):
+        step(teacher)
+        expect(says(phone)).to_have_text(says(teacher).text_content())
+        assert says(phone).evaluate(WHOLE)
+    veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
+    assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
+    assert cut_off(phone) == [] and not part(phone, "play").is_visible()
+    teacher.get_by_role("button", name="Will it keep this token?").click()
+    expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
+    phone.locator("#class [data-part=choices] button").first.click()
+    expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
+    tracks = [one.bounding_box() for one in teacher.locator(".sd-class .sd-cl-track").all()]
+    assert len({(one["x"], one["width"]) for one in tracks}) == 1  # bars begin in one line
+    teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
+    expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")
