@@ -316,13 +316,13 @@ interface MeterPoint {
   endMs: number;
   speedup: number | null;
   alpha: number | null;
+  saved: number;
 }
 interface MeterLook {
-  name: "speedup" | "alpha";
+  name: "speedup" | "alpha" | "saved";
   top: number;
   marks: [number, string][];
   label: string;
-  blank?: boolean;
 }
 
 /* -- Step through -- */

@@ -119,10 +119,10 @@ function mountPanel(element, props, player, secret) {
 
   /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
   function moveToNextVerdict() {
-    const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
-      later = cycles
-        .slice(countCyclesBy(cycles, player.moment().t))
-        .filter(({ check, drafts }) => check && drafts.some(isJudged)),
+    const all = player.run() ? speculativeOf(player.run()).cycles : [],
+      judged = (/** @type {Cycle[]} */ cycles) => cycles.filter(({ check, drafts }) => check && drafts.some(isJudged)),
+      ahead = judged(all.slice(countCyclesBy(all, player.moment().t))),
+      later = ahead.length ? ahead : judged(all), // at the run's end, goes back to its beginning
       cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
     if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);

@@ -21,7 +21,8 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
     /* another page stored this text */
   }
   const addressHoldsRun = hash.startsWith("#run=");
-  restoredLog = log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS) ? log : "";
+  const returns = log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS);
+  restoredLog = returns ? log.replace(/^([^\n]*"source": ?)"live"/, '$1"recorded"') : ""; // it goes on no more
   return [
     prompt === null ? NO_CHANGE : prompt,
     restoredLog ? { ...NO_CHANGE, value: restoredLog, ended: "kept" } : NO_CHANGE,

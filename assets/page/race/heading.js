@@ -157,6 +157,9 @@ function machineName(texts, models, machine) {
   return cores && Number.isInteger(models.threads)
     ? cores +
         texts.meta.join +
-        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], { n: models.threads })
+        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], {
+          n: models.threads,
+          cores: machine.cores,
+        })
     : cores;
 }

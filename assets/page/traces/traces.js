@@ -148,11 +148,12 @@ function mountTraces(element, props, server, player) {
       isLoadingLink = true;
       player.load(answer.log, true);
       isLoadingLink = false;
-      showAnswer(answer);
+      showAnswer({ ...answer, said: joinSentences(answer.said, texts.link.short) });
     } catch {
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = isRunLive() ? texts.running : texts.link.run;
       line.classList.add("sd-wrong");
+      player.grow(player.log()); // shows the run that the page began with
     }
   }
 
