@@ -15,6 +15,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
+const BESIDE = ".sd-head, .sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
 
 /* Replaces a greedy first run by a sampled one, in which random draws decide. */
@@ -183,6 +184,7 @@ function mountPanel(element, props, player, secret) {
     part.joined.textContent = countText(labels.joined, joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
+    for (const node of document.querySelectorAll(BESIDE)) node.toggleAttribute("data-aside", Boolean(question));
     if (!question) return;
     const { text, choices, why } = describeQuestion(question);
     part.text.replaceChildren(...text);
