@@ -12,9 +12,9 @@ import {
   isServed,
   findFirstRejection,
   isAtEnd,
+  carriesRun,
 } from "#page/race/run.js";
 import { figuresAt } from "#page/race/measure.js";
-import { carriesRun } from "#page/traces/share.js";
 import { createReader, readLog, headOf } from "#page/race/log.js";
 import { createPlayback, createView } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";

@@ -1,9 +1,9 @@
 /* Saves, shares and opens runs. The player holds the run; `server.open_trace` checks files. */
 
 import { html, copyText, saveFile, findParts } from "#page/race/html.js";
-import { isOver } from "#page/race/run.js";
+import { isOver, carriesRun } from "#page/race/run.js";
 import { fillTemplate, joinSentences } from "#page/race/text.js";
-import { createFragment, carriesRun, readFragment } from "#page/traces/share.js";
+import { createFragment, readFragment } from "#page/traces/share.js";
 import { settingsLink } from "#page/traces/links.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 

@@ -166,7 +166,8 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
-    assert "faster, same odds" in page.inner_text(".sd-finish")
+    assert page.inner_text(".sd-finish h2").endswith("passes instead of 14, same odds")
+    assert "faster on the clock" in page.inner_text(".sd-finish")
     expect(page.locator("[data-zoom=run]")).to_have_attribute("aria-pressed", "true")  # both lanes are in sight
     before = part(page, "gantt").bounding_box()["width"]
     page.set_viewport_size({"width": 1200, "height": 900})
