@@ -240,6 +240,7 @@ interface View {
   asChips: boolean;
   widths: Record<string, number>;
   playing: boolean;
+  still: boolean;
   slowdown: number;
   autoSpeed: boolean;
   zoom: string;

@@ -40,7 +40,7 @@ function mountPlayer(element, props, watch, trigger) {
     root = element.querySelector(".sd-player"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const view = createView();
+  const view = createView(reducedMotion);
   const reader = createReader(),
     log = () => props.value || "",
     playback = createPlayback(view, reducedMotion, draw, announce),

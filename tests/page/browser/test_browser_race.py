@@ -30,7 +30,8 @@ SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
     player.show({ t: share * Math.max(...Object.values(player.run().lanes).map((lane) => lane.endMs)) });
 }"""
-WRITTEN = """() => [...document.querySelectorAll(".sd-lane .sd-tok:not(.sd-rejected, .sd-discarded, .sd-cut) > .sd-token-text")]
+WRITTEN = """() => [...document.querySelectorAll(
+    ".sd-lane .sd-tok:not(.sd-rejected, .sd-discarded, .sd-cut) > .sd-token-text")]
     .map((word) => word.textContent).join("")"""
 PLACES = """(names) => names.map((name) => {
     const { x, y, right, bottom } = document.querySelector(`.sd-player [data-part=${name}]`).getBoundingClientRect();
@@ -160,6 +161,19 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
         assert page.locator("[data-part=figures] .sd-hero .sd-tag:visible").count() == 1
     expect(part(page, "foot")).to_contain_text("is lossy")
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
+
+
+def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
+    page, header = open_page(reduced_motion="reduce"), toyrun.header("live")
+    busy = replace(header, machine=header.machine | {"busy": True}, run="busy")
+    page.evaluate(LOAD, Trace(busy, tuple(toyrun.events())).dumps())
+    wait_for(page, "done")
+    assert "passes instead of 14" in page.inner_text(".sd-finish h2")
+    expect(page.locator(".sd-finclock")).to_contain_text("but the machine was busy")
+    page.get_by_role("button", name="Measure again").click()
+    page.wait_for_function("() => document.querySelector('.sd-player').run().header.run !== 'busy'")
+    assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
 
 
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
