@@ -235,6 +235,7 @@ interface View {
   run: Run;
   firstRun: Run | null;
   linkedRun: Run | null;
+  returnedRun: Run | null;
   finishedRun: Run | null;
   timeMs: number;
   asChips: boolean;

@@ -21,8 +21,7 @@ export function restoreUpdates(prompt, run, { hash, cameBack, now }) {
     /* another page stored this text */
   }
   const addressHoldsRun = hash.startsWith("#run=");
-  const returns = log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS);
-  restoredLog = returns ? log.replace(/^([^\n]*"source": ?)"live"/, '$1"recorded"') : ""; // it goes on no more
+  restoredLog = log && !addressHoldsRun && (cameBack || now - leftAt < MAX_AWAY_MS) ? log : "";
   return [
     prompt === null ? NO_CHANGE : prompt,
     restoredLog ? { ...NO_CHANGE, value: restoredLog, ended: "kept" } : NO_CHANGE,

@@ -23,7 +23,7 @@ export function createHeading(texts, root, part, view) {
       started = speculativeOf(view.run).started || /** @type {any} */ ({ drafter: "other", k: "K" }),
       models = header.models || {},
       machine = header.machine || {};
-    const source = header.source === "live" ? "live" : "recorded";
+    const source = header.source === "live" && view.returnedRun !== view.run ? "live" : "recorded";
     setProperty(part.source, "textContent", texts.source[source]);
     setProperty(root.dataset, "source", source);
     const parameters = models.target && formatSize(models.target.parameters),

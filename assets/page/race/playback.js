@@ -14,6 +14,7 @@ export const createView = (reducedMotion = false) => ({
   run: /** @type {any} */ (null), // until the first line of a log arrives, and only then
   firstRun: null,
   linkedRun: null, // the run that a link brought
+  returnedRun: null, // the run that a reload brought back
   finishedRun: null, // the run whose summary is on show
   timeMs: 0,
   asChips: false,

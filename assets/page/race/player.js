@@ -88,6 +88,8 @@ function mountPlayer(element, props, watch, trigger) {
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
+    if (props.ended === "kept") view.returnedRun = view.run; // from `handlers/restore.js`, after a reload
+    heading.paint();
     if (reducedMotion) view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));

@@ -59,6 +59,7 @@ def test_settings_run_and_tab_outlive_a_reload(open_page, monkeypatch):
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")  # it goes on no more
     wait_for(page, "done")
     page.reload()  # the run that this page began with is not taken for the server's own
+    wait_for(page, "done")
     expect(part(page, "prompt")).to_have_text("My own words")
 
 

@@ -14,9 +14,6 @@ test("a run that was left a minute ago is shown again, an older one after a relo
   assert.deepEqual(after(61000, false), [NOTHING, NOTHING]);
   assert.deepEqual(after(61000, true), [NOTHING, SHOWN]);
   assert.deepEqual(after(1000, true, "#run=abc"), [NOTHING, NOTHING]); // the address brings another
-  const live = JSON.stringify({ left: 1000, log: '{"event":"header","source":"live"}\n"live"' }),
-    [, { value }] = restoreUpdates(null, live, { hash: "", cameBack: true, now: 1000 });
-  assert.equal(value, '{"event":"header","source":"recorded"}\n"live"'); // nothing writes it any more
 });
 
 test("the lines follow drafter, rule and target; an unknown target has lines of its own", () => {
