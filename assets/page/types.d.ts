@@ -235,11 +235,13 @@ interface View {
   run: Run;
   firstRun: Run | null;
   linkedRun: Run | null;
+  returnedRun: Run | null;
   finishedRun: Run | null;
   timeMs: number;
   asChips: boolean;
   widths: Record<string, number>;
   playing: boolean;
+  still: boolean;
   slowdown: number;
   autoSpeed: boolean;
   zoom: string;
@@ -316,13 +318,13 @@ interface MeterPoint {
   endMs: number;
   speedup: number | null;
   alpha: number | null;
+  saved: number;
 }
 interface MeterLook {
-  name: "speedup" | "alpha";
+  name: "speedup" | "alpha" | "saved";
   top: number;
   marks: [number, string][];
   label: string;
-  blank?: boolean;
 }
 
 /* -- Step through -- */

@@ -15,6 +15,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
+const BESIDE = ".sd-head, .sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
 
 /* Replaces a greedy first run by a sampled one, in which random draws decide. */
@@ -119,10 +120,10 @@ function mountPanel(element, props, player, secret) {
 
   /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
   function moveToNextVerdict() {
-    const cycles = player.run() ? speculativeOf(player.run()).cycles : [],
-      later = cycles
-        .slice(countCyclesBy(cycles, player.moment().t))
-        .filter(({ check, drafts }) => check && drafts.some(isJudged)),
+    const all = player.run() ? speculativeOf(player.run()).cycles : [],
+      judged = (/** @type {Cycle[]} */ cycles) => cycles.filter(({ check, drafts }) => check && drafts.some(isJudged)),
+      ahead = judged(all.slice(countCyclesBy(all, player.moment().t))),
+      later = ahead.length ? ahead : judged(all), // at the run's end, goes back to its beginning
       cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
     if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
@@ -183,6 +184,7 @@ function mountPanel(element, props, player, secret) {
     part.joined.textContent = countText(labels.joined, joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
+    for (const node of document.querySelectorAll(BESIDE)) node.toggleAttribute("data-aside", Boolean(question));
     if (!question) return;
     const { text, choices, why } = describeQuestion(question);
     part.text.replaceChildren(...text);

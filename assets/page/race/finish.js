@@ -1,17 +1,26 @@
 /* Draws the summary of a finished run: the verdict, a bar for each lane, the clock, and what can be done next. */
 
 import { html, createButton, copyText, showAnswer, saveFile } from "#page/race/html.js";
+import { headOf } from "#page/race/log.js";
 import { drawPicture } from "#page/race/picture.js";
 import { summarize } from "#page/race/verdict.js";
 
-/** `root` is the player's element. `traces/traces.js` sets `root.share`, which creates a link to the run. `againOf`
- * returns what starts a run again with the same settings, or null where that is impossible.
- * @param {Part} box @param {PlayerTexts} texts @param {Player} root @param {(run: Run) => Act | null} againOf */
-export function createFinish(box, texts, root, againOf) {
+/** `root` is the player's element. `traces/traces.js` sets `root.share`, which creates a link to the run. `triggerOf`
+ * returns the function that triggers a Gradio event, or null on a saved page.
+ * @param {Part} box @param {PlayerTexts} texts @param {Player} root @param {() => Trigger | null} triggerOf */
+export function createFinish(box, texts, root, triggerOf) {
+  /* Starts a live run again. If the fields hold other settings, they are first filled in from the run. */
+  function measureAgain() {
+    const press = () => document.querySelector("#run").click();
+    if (!root.hasAttribute("data-other")) return press();
+    window.addEventListener("sd-settings", press, { once: true });
+    triggerOf()?.("opened", { head: headOf(root.log()) });
+  }
+
   return function draw(/** @type {Run} */ run) {
     const { headline, clock, busy, rows } = summarize(texts, run),
       labels = texts.finish,
-      again = busy ? againOf(run) : null;
+      canRepeat = busy && run.header.source === "live" && triggerOf() && document.getElementById("run");
     const bars = rows.map(({ name, kind, share, label }) =>
       html(
         "div",
@@ -43,7 +52,7 @@ export function createFinish(box, texts, root, againOf) {
           "p",
           { class: "sd-finacts" },
           clock && html(busy ? "span" : "b", { class: "sd-finclock" }, clock),
-          again && createButton(labels.again, again, "sd-btn sd-small"),
+          canRepeat ? createButton(labels.again, measureAgain) : null,
           createButton(labels.picture, savePicture, "sd-link"),
           root.share ? linkButton : null,
         ),

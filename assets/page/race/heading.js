@@ -1,6 +1,6 @@
 /* Writes the heading of a run: its source, models, machine and lanes, and the progress of each lane. */
 
-import { speculativeOf, plainOf, peerOf, isOver, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
+import { speculativeOf, plainOf, peerOf, isOver, isAtEnd, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { html, setProperty } from "#page/race/html.js";
 import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
@@ -23,7 +23,7 @@ export function createHeading(texts, root, part, view) {
       started = speculativeOf(view.run).started || /** @type {any} */ ({ drafter: "other", k: "K" }),
       models = header.models || {},
       machine = header.machine || {};
-    const source = header.source === "live" ? "live" : "recorded";
+    const source = header.source === "live" && view.returnedRun !== view.run ? "live" : "recorded";
     setProperty(part.source, "textContent", texts.source[source]);
     setProperty(root.dataset, "source", source);
     const parameters = models.target && formatSize(models.target.parameters),
@@ -45,12 +45,14 @@ export function createHeading(texts, root, part, view) {
     setProperty(part.prompt, "textContent", makeVisible(header.prompt || ""));
     setProperty(part.promptline, "title", header.prompt || "");
     const paceText =
-      view.slowdown === 1
-        ? texts.meta.real_time
-        : fillText(
-            source === "live" ? (isOver(view.run) ? texts.meta.live : texts.meta.running) : texts.meta.recorded,
-            { times: view.slowdown },
-          );
+      view.still && !view.playing && !isAtEnd(view)
+        ? texts.meta.still
+        : view.slowdown === 1
+          ? texts.meta.real_time
+          : fillText(
+              source === "live" ? (isOver(view.run) ? texts.meta.live : texts.meta.running) : texts.meta.recorded,
+              { times: view.slowdown },
+            );
     const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(
@@ -157,6 +159,9 @@ function machineName(texts, models, machine) {
   return cores && Number.isInteger(models.threads)
     ? cores +
         texts.meta.join +
-        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], { n: models.threads })
+        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], {
+          n: models.threads,
+          cores: machine.cores,
+        })
     : cores;
 }

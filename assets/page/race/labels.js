@@ -55,7 +55,9 @@ export function labelPlayer(texts, part, speeds) {
     html("i", { class: "sd-sw-draft" }),
     texts.time.draft + " ",
     html("i", { class: "sd-sw-target" }),
-    texts.time.target,
+    texts.time.target + " ",
+    html("b", {}, "+n "),
+    texts.time.gained,
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),

@@ -214,6 +214,9 @@ function addTotals(/** @type {Totals|null} */ totals, /** @type {any} */ cycle) 
   };
 }
 
+/* Returns the first two lines of a log, which hold the settings of its run. */
+export const headOf = (/** @type {string} */ log) => log.split("\n", 2).join("\n").slice(0, 20000);
+
 /** Creates the state of `readLog`, which reads the new lines of a growing log and returns whether another log began.
  * @returns {LogReader} */
 export function createReader() {

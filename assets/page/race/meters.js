@@ -117,20 +117,20 @@ export function createMeters(texts, root, part, view, createTerm) {
       .filter((_, i) => i % every === 0 || i === ends.length - 1)
       .map((endMs) => {
         const figures = figuresAt(run, endMs);
-        return { endMs, speedup: speedupSoFar(run, figures), alpha: figures.alpha };
+        return { endMs, speedup: speedupSoFar(run, figures), alpha: figures.alpha, saved: countSavedPasses(figures) };
       });
   }
 
   function drawCharts(/** @type {{ figures: Figures, replayEnd: number }} */ { figures, replayEnd }) {
     updatePoints();
-    const highest = Math.max(2, ...points.map((point) => point.speedup || 0)) * 1.12,
+    const name = speedRow(figures)[3] === "saved" ? "saved" : "speedup",
+      highest = Math.max(2, ...points.map((point) => point[name] || 0)) * 1.12,
       [speed, alpha] = /** @type {Iterable<Part>} */ (part.figures.children);
     drawMeter(speed.chart, replayEnd, {
-      name: "speedup",
+      name,
       top: highest,
-      marks: [[1, "1×"]],
-      label: texts.charts.speed_aria,
-      blank: speedRow(figures)[3] === "saved", // the row shows saved passes instead
+      marks: name === "saved" ? [] : [[1, "1×"]],
+      label: name === "saved" ? texts.charts.saved_aria : texts.charts.speed_aria,
     });
     drawMeter(alpha.chart, replayEnd, {
       name: "alpha",
@@ -146,7 +146,7 @@ export function createMeters(texts, root, part, view, createTerm) {
 
   /** Draws one figure over time: a line up to the replay's current time, and a pale line after it. @param {Part} box
    * @param {number} replayEnd @param {MeterLook} look */
-  function drawMeter(box, replayEnd, { name, top: highest, marks, label, blank = false }) {
+  function drawMeter(box, replayEnd, { name, top: highest, marks, label }) {
     const [width, height] = sizes.get(box) || [0, 0];
     if (!width || !height) return;
     const isLow = height < LABELLED_PX,
@@ -157,7 +157,6 @@ export function createMeters(texts, root, part, view, createTerm) {
       y = (/** @type {number} */ v) => height - 2 - (clamp(v, 0, highest) / highest) * (height - 6);
     const chart = svgRoot(width, height, label, svg("desc", {}, describe(name)));
     chart.append(svgLine(left, height - 1.5, width - right, height - 1.5, "sd-ax"));
-    if (blank) return box.replaceChildren(chart);
     for (const [value, mark] of marks) {
       chart.append(svgLine(left, y(value), width - right, y(value), value === 1 ? "sd-dots" : "sd-grid"));
       if (!isLow) chart.append(svgText(left - 6, y(value) + 4, mark, "", "end"));
@@ -175,7 +174,7 @@ export function createMeters(texts, root, part, view, createTerm) {
   }
 
   /* Describes a chart to screen readers by its first, middle and last value. */
-  function describe(/** @type {"speedup" | "alpha"} */ name) {
+  function describe(/** @type {MeterLook["name"]} */ name) {
     const measured = points.filter((point) => point[name] != null),
       samples = [0, 0.5, 1].map((share) => measured[Math.round(share * (measured.length - 1))]);
     return [...new Set(samples)]
@@ -188,7 +187,7 @@ export function createMeters(texts, root, part, view, createTerm) {
 }
 
 /** Returns the path of a line through the points, with gaps where a point has no value. @param {MeterPoint[]} points
- * @param {"speedup" | "alpha"} name @param {Scale} x @param {Scale} y */
+ * @param {MeterLook["name"]} name @param {Scale} x @param {Scale} y */
 function path(points, name, x, y) {
   let d = "",
     command = "M";

@@ -105,13 +105,9 @@ function paintCard(canvas, texts, run) {
   for (const { name, kind, share, label } of rows) {
     drawText(name, PADDING, y + 25, 22, 600, "ink");
     fillRect("surface-2", PADDING + NAME_PX, y, barWidth, 36);
-    fillRect(
-      kind === "plain" ? "line-2" : isDark ? "accepted-l" : "accepted",
-      PADDING + NAME_PX,
-      y,
-      barWidth * share,
-      36,
-    );
+    context.globalAlpha = isDark && kind !== "plain" ? 0.4 : 1;
+    fillRect(kind === "plain" ? "line-2" : "accepted", PADDING + NAME_PX, y, barWidth * share, 36);
+    context.globalAlpha = 1;
     drawText(label, PADDING + NAME_PX + 12, y + 25, 21, 600, "ink");
     y += 46;
   }

@@ -10,15 +10,17 @@ const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
 const FRAME_MS = 30; // least ms between two drawings; doubled during a run, whose engine may need this CPU
 
 /** Returns what a player without a run shows. @returns {View} */
-export const createView = () => ({
+export const createView = (reducedMotion = false) => ({
   run: /** @type {any} */ (null), // until the first line of a log arrives, and only then
   firstRun: null,
   linkedRun: null, // the run that a link brought
+  returnedRun: null, // the run that a reload brought back
   finishedRun: null, // the run whose summary is on show
   timeMs: 0,
   asChips: false,
   widths: { gantt: 0, bars: 0, curve: 0 },
   playing: false,
+  still: reducedMotion, // the visitor asked for no motion, so nothing plays by itself
   slowdown: 100,
   autoSpeed: true,
   zoom: "close",

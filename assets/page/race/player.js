@@ -12,9 +12,10 @@ import {
   isServed,
   findFirstRejection,
   isAtEnd,
+  carriesRun,
 } from "#page/race/run.js";
 import { figuresAt } from "#page/race/measure.js";
-import { createReader, readLog } from "#page/race/log.js";
+import { createReader, readLog, headOf } from "#page/race/log.js";
 import { createPlayback, createView } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";
 import { createFlow, progressAt } from "#page/race/flow.js";
@@ -39,7 +40,7 @@ function mountPlayer(element, props, watch, trigger) {
     root = element.querySelector(".sd-player"),
     part = findParts(root);
   const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const view = createView();
+  const view = createView(reducedMotion);
   const reader = createReader(),
     log = () => props.value || "",
     playback = createPlayback(view, reducedMotion, draw, announce),
@@ -55,23 +56,27 @@ function mountPlayer(element, props, watch, trigger) {
       () => trigger ?? null,
     );
   const flow = createFlow(part.flow, texts),
-    paintFinish = createFinish(part.flow, texts, root, againOf),
+    paintFinish = createFinish(part.flow, texts, root, () => trigger ?? null),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
     drawCurve = createCurve(texts, part, view),
     paintAccount = createAccount(texts, part, view, heading.createTerm),
     paintTransport = createControls(texts, part, view, playback, draw, log);
-  let drawnKey = /** @type {string | null} */ (null);
+  let drawnKey = /** @type {string | null} */ (null),
+    awaitsLink = carriesRun(location.hash), // until `traces/traces.js` has loaded the run in the address
+    isUntouched = true;
 
   /* -- reading the log -- */
 
   function readNewLog(fromLink = false) {
     const isNew = readLog(reader, log());
-    const isOtherRun = reader.run && (isNew || view.run === null || reader.run !== view.run);
-    view.run = /** @type {Run} */ (reader.run);
+    const isOtherRun = isNew || reader.run !== view.run;
+    awaitsLink &&= !fromLink && reader.run?.header.source !== "live";
+    view.run = /** @type {any} */ (awaitsLink ? null : reader.run);
     if (!view.run) return showEmpty();
     view.run.closed ||= view.run.header.source !== "live"; // a recording never grows
-    view.firstRun ??= view.run;
+    if (isUntouched && !fromLink) view.firstRun = view.run;
+    isUntouched = false;
     if (isOtherRun) beginRun(isNew, fromLink);
     lanes.build();
     if (reducedMotion && view.run.header.source === "live") view.timeMs = replayEnd(view.run);
@@ -83,6 +88,8 @@ function mountPlayer(element, props, watch, trigger) {
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
+    if (props.ended === "kept") view.returnedRun = view.run; // from `handlers/restore.js`, after a reload
+    heading.paint();
     if (reducedMotion) view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));
@@ -94,18 +101,13 @@ function mountPlayer(element, props, watch, trigger) {
     Object.assign(reader, createReader());
     view.run = /** @type {any} */ (null);
     readNewLog(fromLink);
-    announceOpened(log);
-  }
-
-  /* Makes the page fill in the settings of a run, which the first two lines of its log hold. */
-  function announceOpened(/** @type {string} */ log) {
-    if (trigger) trigger("opened", { head: log.split("\n", 2).join("\n").slice(0, 20000) });
+    if (trigger) trigger("opened", { head: headOf(log) });
   }
 
   function showEmpty() {
     cards.hide();
     view.playing = false;
-    part.say.textContent = texts.empty;
+    part.say.textContent = awaitsLink ? texts.arriving : texts.empty;
     part.meta.textContent = "";
     root.dataset.state = "empty";
     root.dispatchEvent(new Event("sd-run"));
@@ -137,6 +139,7 @@ function mountPlayer(element, props, watch, trigger) {
   /* Scrolls to the stage (sentence, lanes, timeline). Open settings above can push it off the screen. */
   function showStage() {
     const { top } = part.stage.getBoundingClientRect();
+    if (document.querySelector(".sd-class:not([hidden])")) return; // a class reads what stands above the stage
     if (top < 0 || top > innerHeight / 2) part.stage.scrollIntoView({ block: "nearest" });
   }
 
@@ -193,17 +196,6 @@ function mountPlayer(element, props, watch, trigger) {
     paintAccount(figures);
   }
 
-  /* Returns what starts a live run again. If the fields hold other settings, they are first filled in from the run. */
-  function againOf(/** @type {Run} */ run) {
-    const button = document.getElementById("run");
-    if (!trigger || !button || run.header.source !== "live") return null;
-    return () => {
-      if (!root.hasAttribute("data-other")) return button.click();
-      window.addEventListener("sd-settings", () => button.click(), { once: true });
-      announceOpened(log());
-    };
-  }
-
   /* Draws the current cycle or, at the run's end, the summary. Cycles too fast to animate are drawn finished. */
   function drawFlow(/** @type {Figures} */ figures, /** @type {boolean} */ isComplete) {
     const cycles = speculativeOf(view.run).cycles,
@@ -258,6 +250,7 @@ function mountPlayer(element, props, watch, trigger) {
     log,
     load,
     grow(log) {
+      awaitsLink = false;
       props.value = log;
       readNewLog();
     },

@@ -5,6 +5,10 @@ export const EPS = 1e-6, // ms; times that differ by less count as equal
 export const BLOCK_VERIFICATION = "block verification",
   SHARED_NOISE = "shared noise"; // the page has special texts for these two rules
 
+/* A link can hold a run, after this prefix of its fragment. */
+export const RUN_PREFIX = "run=";
+export const carriesRun = (/** @type {string} */ hash) => hash.startsWith("#" + RUN_PREFIX);
+
 /* These are the totals before the first cycle. */
 export const NO_TOTALS = {
   tokens: 0,

@@ -156,7 +156,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
     if (!isClose && !isSpeculative) return labels;
     if (width > (isClose ? 16 : 9))
-      labels.push(svgText(middle, y - 4, (isClose ? "+" : "") + cycle.gained, "sd-b", "middle"));
+      labels.push(svgText(middle, y - 4, (width > 22 ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
       wordings = isServed(view.run)
         ? isSpeculative && n

@@ -1,5 +1,7 @@
 /* Adds what Gradio's page lacks for the keyboard: a link to the button Run, arrow keys on the tabs, Enter to run. */
 
+import { isOver } from "#page/race/run.js";
+
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const skip = /** @type {any} */ (element.querySelector("a"));
   skip.textContent = props.words;
@@ -9,13 +11,17 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
   });
 
-  /* Enter starts a run; Shift+Enter begins a new line. */
+  /* Enter starts a run, or says that one is on; Shift+Enter begins a new line. */
   document.addEventListener("keydown", (event) => {
     const { target, key, shiftKey, isComposing } = event;
     if (key !== "Enter" || shiftKey || isComposing) return;
     if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
     event.preventDefault();
-    /** @type {HTMLElement} */ (document.getElementById("run")).click();
+    const player = document.querySelector(".sd-player"),
+      run = player.run && player.run();
+    if (document.querySelector("#run").disabled || (run && !isOver(run)))
+      document.querySelector("#notice p").say(player.words.say.running);
+    else document.querySelector("#run").click();
   });
 
   /** The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them.

@@ -1,6 +1,7 @@
 /* Runs the two buttons ("lids") beside the prompt. The first unfolds the settings and shows what is chosen. The second
  * unfolds the actions on a run. */
 
+import { html } from "#page/race/html.js";
 import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
@@ -19,7 +20,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   }
 
   writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));
-  more.textContent = texts.more;
+  const [sign, ...words] = texts.more.split(" "); // a phone shows only the sign
+  more.setAttribute("aria-label", words.join(" "));
+  more.append(sign, html("span", {}, " " + words.join(" ")));
   window.addEventListener("sd-settings", (event) => {
     writeLid(/** @type {CustomEvent} */ (event).detail);
   });

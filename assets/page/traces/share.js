@@ -2,7 +2,8 @@
  *
  * A link is untrusted: it is inflated only up to a limit, and its log is checked like that of an opened file. */
 
-const PREFIX = "run=";
+import { RUN_PREFIX as PREFIX, carriesRun } from "#page/race/run.js";
+
 export const MAX_FRAGMENT = 8000; // characters of a fragment that chats and browsers accept
 export const MAX_INFLATED_BYTES = 1000000; // bytes; a run of 256 tokens has a tenth of that
 const STATUSES = ["accepted", "rejected", "discarded"],
@@ -218,8 +219,6 @@ export async function createFragment(/** @type {string} */ log) {
       .replace(/=+$/, "");
   return fragment.length > MAX_FRAGMENT ? "" : fragment;
 }
-
-export const carriesRun = (/** @type {string} */ hash) => hash.startsWith("#" + PREFIX);
 
 /* Returns the log of the run in `#run=…`. Throws if there is none, or if it is damaged or inflates to too much. */
 export async function readFragment(/** @type {string} */ hash) {

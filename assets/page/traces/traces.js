@@ -1,9 +1,9 @@
 /* Saves, shares and opens runs. The player holds the run; `server.open_trace` checks files. */
 
 import { html, copyText, saveFile, findParts } from "#page/race/html.js";
-import { isOver } from "#page/race/run.js";
+import { isOver, carriesRun } from "#page/race/run.js";
 import { fillTemplate, joinSentences } from "#page/race/text.js";
-import { createFragment, carriesRun, readFragment } from "#page/traces/share.js";
+import { createFragment, readFragment } from "#page/traces/share.js";
 import { settingsLink } from "#page/traces/links.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
@@ -148,11 +148,12 @@ function mountTraces(element, props, server, player) {
       isLoadingLink = true;
       player.load(answer.log, true);
       isLoadingLink = false;
-      showAnswer(answer);
+      showAnswer({ ...answer, said: joinSentences(answer.said, texts.link.short) });
     } catch {
       const line = /** @type {HTMLElement} */ (document.querySelector("#link-notice .sd-notice"));
       line.textContent = isRunLive() ? texts.running : texts.link.run;
       line.classList.add("sd-wrong");
+      player.grow(player.log()); // shows the run that the page began with
     }
   }
 

@@ -86,6 +86,20 @@ def test_a_phone_leaves_and_returns(teacher, open_phone):
     assert log(phone) == log(teacher) and not part(phone, "play").is_visible()
 
 
+def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(teacher, open_phone):
+    teacher.set_viewport_size({"width": 1280, "height": 720})
+    part(teacher, "stage").press("End")
+    wait_for(teacher, "done")
+    end = moment(teacher)["t"]
+    teacher.get_by_role("button", name="How many are kept?").click()
+    expect(part(teacher, "reveal")).to_be_visible()
+    assert moment(teacher)["t"] < end
+    inside = "node => node.getBoundingClientRect().top >= 0 && node.getBoundingClientRect().bottom <= innerHeight"
+    for name in ("text", "bars", "reveal", "say", "lane0", "play"):
+        assert part(teacher, name).first.evaluate(inside), name
+    teacher.get_by_role("button", name="Close the question").click()
+
+
 @pytest.fixture
 def refused_page(browser, address):
     """Opens a page to which the app will say no, so that its console may tell of errors."""

@@ -163,11 +163,25 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
 
 
+def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open_page, monkeypatch):
+    monkeypatch.setattr(session, "_worker", toyrun.Engine())
+    page, header = open_page(reduced_motion="reduce"), toyrun.header("live")
+    busy = replace(header, machine=header.machine | {"busy": True}, run="busy")
+    page.evaluate(LOAD, Trace(busy, tuple(toyrun.events())).dumps())
+    wait_for(page, "done")
+    assert "passes instead of 14" in page.inner_text(".sd-finish h2")
+    expect(page.locator(".sd-finclock")).to_contain_text("but the machine was busy")
+    page.get_by_role("button", name="Measure again").click()
+    page.wait_for_function("() => document.querySelector('.sd-player').run().header.run !== 'busy'")
+    assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
+
+
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
-    assert "faster, same odds" in page.inner_text(".sd-finish")
+    assert page.inner_text(".sd-finish h2").endswith("passes instead of 14, same odds")
+    assert "faster on the clock" in page.inner_text(".sd-finish")
     expect(page.locator("[data-zoom=run]")).to_have_attribute("aria-pressed", "true")  # both lanes are in sight
     before = part(page, "gantt").bounding_box()["width"]
     page.set_viewport_size({"width": 1200, "height": 900})
