@@ -230,9 +230,6 @@ def other_bonus(lines: list[Line]) -> int:
     token = next(token for token in range(40) if token not in named)
     line["law"] = {"top": [{"token": token, "piece": f" {token}", "prob": 1.0}], "rest": 0.0, "entropy": 0}
     line["p"] = 1.0
-        {"top": [{"token": token, "piece": f" {token}", "prob": 1.0}], "rest": 0.0, "entropy": 0},
-        1,
-    )
     own = committed(lines, line["cycle"])
     own["tokens"][-1], own["pieces"][-1] = token, f" {token}"
     own["text"] = "".join(own["pieces"])
