@@ -25,6 +25,7 @@ from ..families.zoo import dtype_of, Family, load, load_pair
 from ..figures import machine
 from ..gpu import lane
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
+from ..paths import write_text
 from .measure import Case, measure_pairs, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
@@ -148,6 +149,6 @@ def write(result: dict[str, Any], options: Any) -> int:
     }
     final = json.dumps(result, ensure_ascii=False)
     if options.json:
-        options.json.write_text(final + "\n", encoding="utf-8")
+        write_text(options.json, final + "\n")
     print(final)
     return 0
