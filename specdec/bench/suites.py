@@ -25,6 +25,7 @@ from ..engine import Engine
 from ..figures import machine
 from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
+from ..paths import write_text
 from ..types import Costs
 from .measure import Case, measure_pairs, prediction, Row, row
 from .prompts import PROMPTS, QUESTIONS
@@ -157,6 +158,6 @@ def write(result: dict[str, Any], options: Any) -> int:
     }
     final = json.dumps(result, ensure_ascii=False)
     if options.json:
-        options.json.write_text(final + "\n", encoding="utf-8")
+        write_text(options.json, final + "\n")
     print(final)
     return 0

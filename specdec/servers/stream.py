@@ -1,6 +1,7 @@
 """Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx limits the time to connect and the time without a byte. `Limits.total_s` limits a client's total time.
+httpx limits the time to connect. `Deadline` limits the time of an answer or event, which a server could send byte by
+byte, and a client's total time.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ MAX_EXCERPT = 120  # most characters to quote of a server's error message
 
 
 class Deadline(threading.Event):
-    """Closes a client's connections when this event is set, even if the server is silent."""
+    """Closes a client's connections when this event is set, even if the server is silent. `watch` sets it at `due`."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.due = 0.0
         self._sockets = weakref.WeakSet[socket.socket]()
 
     def set(self) -> None:
@@ -37,6 +39,12 @@ class Deadline(threading.Event):
         for open_socket in tuple(self._sockets):
             with contextlib.suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
+
+    def watch(self, ended: threading.Event) -> None:
+        """Wait until `due`, which may move meanwhile, or until the request has `ended`."""
+        while not ended.wait(max(0.0, self.due - time.monotonic())):
+            if time.monotonic() >= self.due:
+                return self.set()
 
     def connected(self, name: str, info: dict[str, Any]) -> None:
         """Remember the socket of a request. httpx calls this through its extension `trace`."""
@@ -48,7 +56,10 @@ class Deadline(threading.Event):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on a server's seconds and bytes. `total_s` is for all requests together, `answer_bytes` for each."""
+    """Limits on a server's seconds and bytes. `silence_s` is for an answer, or each event of a stream.
+
+    `total_s` is for all requests together, `answer_bytes` for each.
+    """
 
     connect_s: float = 10.0
     silence_s: float = 120.0
@@ -68,7 +79,7 @@ class Client:
         self._http = httpx.Client(
             base_url=origin,
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=httpx.Timeout(self.limits.silence_s, connect=self.limits.connect_s),
+            timeout=httpx.Timeout(None, connect=self.limits.connect_s),
             transport=httpx.HTTPTransport(verify=trusted, trust_env=False, retries=CONNECT_RETRIES, limits=NO_REUSE),
             trust_env=False,
         )
@@ -99,7 +110,9 @@ class Client:
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
                         raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
+                    self._deadline.due = self._until  # while the caller has the event
                     yield event, at
+                    self._wait()
         raise ServerError("The server broke off in the middle of its answer.")
 
     def _answer(self, path: str, body: dict[str, Any] | None) -> Generator[tuple[bytes, float], None, None]:
@@ -116,10 +129,9 @@ class Client:
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. Errors of httpx until the end of the `with` block become ServerErrors."""
-        deadline = self._deadline
-        timer = threading.Timer(max(0.0, self._until - time.monotonic()), deadline.set)
-        timer.daemon = True
-        timer.start()
+        deadline, ended = self._deadline, threading.Event()
+        self._wait()
+        threading.Thread(target=deadline.watch, args=(ended,), daemon=True).start()
         method, trace = "GET" if body is None else "POST", {"trace": deadline.connected}
         try:
             with self._http.stream(method, path, json=body, extensions=trace) as response:
@@ -131,9 +143,14 @@ class Client:
                     message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
-            timer.cancel()
+            ended.set()
         if deadline.is_set():
-            raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=self.limits.total_s)
+            seconds = self.limits.total_s if deadline.due == self._until else self.limits.silence_s
+            raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=seconds)
+
+    def _wait(self) -> None:
+        """Give the server `silence_s` for the next answer or event."""
+        self._deadline.due = min(self._until, time.monotonic() + self.limits.silence_s)
 
     def _check(self, response: httpx.Response) -> None:
         """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""

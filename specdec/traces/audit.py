@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from ..events import Event, Finished, Started, Verified
-from ..types import TranslatableText
+from ..events import Drafted, Event, Finished, Started, Verified
+from ..types import MAX_DRAFT_TOKENS, TranslatableText
 from .cycle import (
     AuditedCycle,
     BLOCK,
@@ -32,7 +33,15 @@ from .cycle import (
 from .distributions import check_distributions, masses
 
 LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
+CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
+
+
+def times_of(event: Event) -> tuple[float, ...]:
+    """Return the times of an event in the order in which they passed."""
+    if isinstance(event, Drafted | Verified):
+        return event.start, event.end
+    return () if isinstance(event, Started) else (event.at,)
 
 
 def shown(name: str) -> str:
@@ -125,6 +134,7 @@ class Auditor:
         self.started = next((event for event in events if isinstance(event, Started)), None)
         self.finished = next((event for event in events if isinstance(event, Finished)), None)
         self.cycles = list(cycles(events, result.lane))
+        self.times = [time for event in events for time in times_of(event)]
         if self.started:
             result.server = self.started.server
             # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
@@ -137,6 +147,10 @@ class Auditor:
         result = self.result
         if result.lossless not in (None, LOSSLESS.get(result.rule)):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
+        if self.started and not 0 <= self.started.k <= MAX_DRAFT_TOKENS:
+            result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=self.started.k)
+        if any(later < earlier - CLOCK_ROUNDING for earlier, later in pairwise([0.0, *self.times])):
+            result.fault(0, "the times of the lane run backwards")
         for expected, cycle in enumerate(self.cycles):
             number, event = cycle.number, cycle.committed
             if number != expected:
@@ -151,6 +165,8 @@ class Auditor:
 
     def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
         result = self.result
+        if self.started and not result.server and cycle.tree.parents and max(cycle.tree.depths()) > self.started.k:
+            yield TranslatableText("the draft is deeper than K = {k}", k=self.started.k)
         if result.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
             added = cycle.target_token is not None
@@ -206,10 +222,11 @@ class Auditor:
             for event in committed:
                 if event.text != "".join(event.pieces):
                     result.fault(event.cycle, "the text differs from the text of the tokens")
+        count = finished.tokens if finished else result.tokens
+        if count != result.tokens or (started and result.tokens > started.params.max_tokens):
+            result.fault(last, "the lane's final number of tokens is not that of its cycles, or exceeds max_tokens")
         if finished is None:
             result.not_reported("lanes whose end the trace does not hold")
             return
         if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
             result.fault(last, "the lane's final text differs from the text of its cycles")
-        if finished.tokens != result.tokens or (started and result.tokens > started.params.max_tokens):
-            result.fault(last, "the lane's final number of tokens is not that of its cycles, or exceeds max_tokens")

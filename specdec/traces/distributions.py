@@ -23,9 +23,13 @@ def sums_to_one(distribution: Distribution) -> bool:
 
 
 def agree(a: Distribution, b: Distribution) -> bool:
-    """Return whether `a` and `b` have the same probability for each token that both list, up to rounding."""
+    """Return whether `a` and `b` can be one distribution: what only one of them lists fits into the other's rest."""
     first, second = masses(a), masses(b)
-    return all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
+    return (
+        all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
+        and all(first[token] <= b.rest + 4 * ROUNDING for token in first.keys() - second.keys())
+        and all(second[token] <= a.rest + 4 * ROUNDING for token in second.keys() - first.keys())
+    )
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
@@ -45,8 +49,11 @@ def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> boo
         return True
     weight, p, q = cycle.weight_before(x), masses(x.target), masses(x.draft)
     expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
-    listed = [(prob * mass, expected[token]) for token, prob in masses(residual).items() if token in expected]
-    return all(abs(a - b) <= 4 * ROUNDING for a, b in listed)
+    rest = weight * x.target.rest + 4 * ROUNDING
+    return all(
+        abs(prob * mass - expected[token]) <= 4 * ROUNDING if token in expected else prob * mass <= rest
+        for token, prob in masses(residual).items()
+    )
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
@@ -83,7 +90,7 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
     row = rejected[0].target if rejected else bonus
     if not sums_to_one(distribution):
         yield TranslatableText("the distribution of the target's own token does not sum to 1")
-    p = masses(row or distribution).get(target_token)
+    p = masses(row if row and rejected else distribution).get(target_token)  # the latter lists every token drawn
     if verified.p is not None and p is not None and abs(verified.p - p) > 2 * ROUNDING:
         yield TranslatableText("p = {p:.6g} of the target's own token does not follow from its row", p=verified.p)
     if row is None or not rule:

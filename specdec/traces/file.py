@@ -17,6 +17,7 @@ from typing import Any, TYPE_CHECKING
 from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
+from ..paths import write_text
 from ..types import TranslatableText
 from .cycle import cycles
 from .drawn import draw
@@ -162,7 +163,7 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write a file. Raises OSError if that fails."""
-        Path(path).write_text(self.dumps(), encoding="utf-8")
+        write_text(Path(path), self.dumps())
 
     @classmethod
     def loads(cls, text: str) -> Trace:

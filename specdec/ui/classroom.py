@@ -43,6 +43,10 @@ from .text import ENGLISH, speaking, strings, TAGS
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
 MAX_PHONES = 200
+MAX_CHOICES = 100
+SENT: dict[str, Any] = {  # by the teacher's page
+    "run": str, "part": int, "log": str, "cursor": dict, "ask": dict | None, "reveal": dict,
+}  # fmt: skip
 MAX_PAUSE_S = 5.0  # between two messages of a stream
 MIN_PAUSE_S = 0.05
 STREAM_LIFETIME_S = 60.0  # then the server ends the stream, and the phone opens a new one
@@ -79,6 +83,8 @@ class Room:
 
     def write(self, run: str, part: int, log: str) -> bool:
         """Append a part of the log; part 0 of another run starts that run. Return False unless `part` is the next."""
+        if not PHONE_NAME.fullmatch(run):
+            raise ValueError("`run` must be 16 to 64 hexadecimal digits")
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -94,6 +100,9 @@ class Room:
 
     def ask(self, question: dict[str, Any] | None) -> None:
         """Ask a question with a number of `choices`, and clear the votes; None removes the question."""
+        choices = question.get("choices") if question else 1
+        if type(choices) is not int or choices not in range(1, MAX_CHOICES + 1):
+            raise ValueError(f"a question has 1 to {MAX_CHOICES} choices")
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.notify()
@@ -244,7 +253,9 @@ class Classroom:
         if not self.room.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await body(request)
-        if "log" in sent and not self.room.write(sent["run"], sent["part"], sent["log"]):
+        if wrong := [name for name, value in sent.items() if not isinstance(value, SENT.get(name, object))]:
+            raise ValueError(f"`{wrong[0]}` is of a wrong type")
+        if "log" in sent and not self.room.write(sent.get("run", ""), sent.get("part", -1), sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
         if "cursor" in sent:
             self.room.point(sent["cursor"])

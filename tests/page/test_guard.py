@@ -114,10 +114,16 @@ def test_of_one_address_few_large_bodies_come_at_once() -> None:
     assert receiving.receiving == {"192.0.2.7": full}
 
 
-@pytest.mark.parametrize("path", ["upload", "proxy=http://127.0.0.1:1/"])
+@pytest.mark.parametrize("path", ["upload", "proxy=http://127.0.0.1:1/", "dev/reload", f"assets/{'a' * 5000}"])
 def test_no_file_is_taken_and_no_address_is_fetched(client: httpx.Client, path: str) -> None:
     for place in ("gradio_api/", ""):
         assert client.post(place + path).status_code == client.get(place + path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["call/v2/run", "call/v2/none"])
+def test_a_call_that_gradio_cannot_read_gets_a_sentence(client: httpx.Client, path: str) -> None:
+    answer = client.post(f"gradio_api/{path}", json={"prompt": "Hi", "unknown": 1})
+    assert answer.status_code == 400 and answer.json()["error"].startswith("The call cannot be read: ")
 
 
 # ---- under which name, and from which page ----

@@ -113,7 +113,7 @@ NO_RUNS = ["", "\0", "{}", "<script>alert(1)</script>", "[" * 200_000, 7, "x" * 
 
 @pytest.mark.parametrize("text", NO_RUNS, ids=lambda text: repr(text)[:30])
 def test_a_file_that_is_no_run_gets_one_sentence(text):
-    for answer in (traces.open_trace(text), traces.audit_trace(text), traces.make_page([text, ""])):
+    for answer in (traces.open_trace(text), traces.audit_trace(text), *map(traces.make_page, ([text, ""], text))):
         assert answer.keys() == {"wrong", "said"} and answer["wrong"] is True
         assert answer["said"].startswith("The file was not taken: ") and answer["said"].endswith(".")
         assert len(answer["said"]) < 200 and "<script>" not in answer["said"]

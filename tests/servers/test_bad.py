@@ -24,7 +24,11 @@ from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub
 
 KEY = "sk-very-secret"
 QUICK = Limits(connect_s=20.0, silence_s=20.0, answer_bytes=100_000)
-PATIENCE = {"silence": replace(QUICK, silence_s=1.0), "nothing but signs of life": replace(QUICK, total_s=1.0)}
+PATIENCE = {
+    "silence": replace(QUICK, silence_s=1.0),
+    "nothing but signs of life": replace(QUICK, total_s=1.0),
+    "signs of life for too long": replace(QUICK, silence_s=1.0),
+}
 MODELS = {"data": [{"id": "target", "owned_by": "vllm", "max_model_len": 512}]}
 PARAMS = SamplingParams(max_tokens=8)
 METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
@@ -75,8 +79,9 @@ STREAMS: dict[str, tuple[Any, str]] = {
     "more ids than text": ([*GOOD, event(token_ids=[7, 8])], "tokens that cannot be read"),
     "text without tokens": ([NO_TOKENS, NO_TOKENS], "tokens that cannot be read"),
     "a probability above one": ([event(logprobs=UNLIKELY)], "log-probabilities that cannot be read"),
-    "silence": ([*GOOD, 30.0], "timed out"),
+    "silence": ([*GOOD, 30.0], "within 1 seconds"),
     "nothing but signs of life": ([*GOOD, *[b": ping\n\n", 0.1] * 300], "did not finish within 1 seconds"),
+    "signs of life for too long": ([*GOOD, *[b": ping\n\n", 0.1] * 300], "did not finish within 1 seconds"),
     "too many tokens": ([event() for _ in range(20)], "more tokens than it was asked for"),
     "a reason of its own": ([*GOOD, event(finish="<script>")], "aborted the text"),
     "impossible counts": (
@@ -131,8 +136,9 @@ def endless(asked: Asked) -> Reply:
 
 def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
     """However long each request is alive: the deadline is over all that a client asks."""
-    with Stub(dripping) as stub, pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
-        connect(stub.address, limits=replace(QUICK, total_s=0.5))
+    for limits in (replace(QUICK, total_s=0.5), replace(QUICK, silence_s=0.5)):
+        with Stub(dripping) as stub, pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
+            connect(stub.address, limits=limits)
     with Stub(vllm(dripping)) as stub:
         server = connect(stub.address, limits=replace(QUICK, total_s=1.0))
         with pytest.raises(ServerError, match="did not finish within 1 seconds"):

@@ -202,7 +202,48 @@ def other_ending(lines: list[Line]) -> int:
     return max(line["cycle"] for line in lines if "cycle" in line)
 
 
+def vast_k(lines: list[Line]) -> int:
+    lines[0]["k"] = 10**9
+    return 0
+
+
+def smaller_k(lines: list[Line]) -> int:
+    lines[0]["k"] = 1
+    return next(line["cycle"] for line in lines if len(line.get("parents", ())) > 1)
+
+
+def clock_before_zero(lines: list[Line]) -> int:
+    committed(lines, 0)["at"] = -1.0
+    return 0
+
+
+def more_than_max_tokens(lines: list[Line]) -> int:
+    del lines[-1]
+    lines[0]["params"]["max_tokens"] = 9
+    return max(line["cycle"] for line in lines if "cycle" in line)
+
+
+def other_bonus(lines: list[Line]) -> int:
+    """Another token of the target after a wholly kept draft, with a law of its own that holds nothing else."""
+    whole = (line for line in lines if line["event"] == "verified" and line["positions"])
+    line = next(line for line in whole if all(x["status"] == "accepted" for x in line["positions"]))
+    named = {one["token"] for one in line["bonus"]["top"]}
+    token = next(token for token in range(40) if token not in named)
+    line["law"] = {"top": [{"token": token, "piece": f" {token}", "prob": 1.0}], "rest": 0.0, "entropy": 0}
+    line["p"] = 1.0
+    own = committed(lines, line["cycle"])
+    own["tokens"][-1], own["pieces"][-1] = token, f" {token}"
+    own["text"] = "".join(own["pieces"])
+    lines[-1]["text"] = "".join(one["text"] for one in lines if one["event"] == "committed")
+    return int(line["cycle"])
+
+
 TAMPERINGS = [
+    vast_k,
+    smaller_k,
+    clock_before_zero,
+    more_than_max_tokens,
+    other_bonus,
     unlikely_coin,
     other_residual,
     drawn_from_target,

@@ -39,6 +39,18 @@ def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
     assert again.events == EXAMPLE.events
 
 
+def test_where_there_is_no_room_no_part_of_a_trace_stays(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError):
+            EXAMPLE.save(tmp_path / "trace.jsonl")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_trace_with_unknown_keys_still_opens() -> None:
     lines = EXAMPLE.dumps().split("\n")
     lines[0] = json.dumps({**json.loads(lines[0]), "later": 1})

@@ -71,6 +71,8 @@ def audit_trace(text: Any) -> dict[str, Any]:
 @answer_trace_errors
 def make_page(sent: Any) -> dict[str, Any]:
     """Make a page that plays a run. `sent` is the run's text, and the address of the page that sends it."""
+    if not isinstance(sent, list) or len(sent) != 2 or not isinstance(sent[1], str):
+        raise TraceError("it is not text")
     text, home = sent
     return {"page": standalone(mark_recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
 

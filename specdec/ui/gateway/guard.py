@@ -26,7 +26,9 @@ HOSTS = "SPECDEC_HOSTS"
 PROXIES = "SPECDEC_PROXIES"
 PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 # Gradio would store uploads for half an hour, so anybody could fill the disk. The page does not use its proxy.
-CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=)")
+# A development server's page waits for changes, for ever. A longer path than any of ours is no name of a file.
+CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=|dev/)|.{1000}", re.DOTALL)
+CALL = re.compile(r"(/gradio_api)?/call/")
 AT_ONCE = 2  # how many bodies of the largest size one address may send at the same time
 GRACE_S = 5.0  # the first seconds of a body, in which it can be slow
 LEAST_BYTES_PER_S = 50_000  # minimum speed of a body after GRACE_S
@@ -51,7 +53,12 @@ class Guard:
             response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
             await response(scope, receive, send)
             return
-        await self.app(scope, receive, send)
+        try:
+            await self.app(scope, receive, send)
+        except (LookupError, TypeError) as error:  # of Gradio, for an endpoint or argument that is none
+            if not CALL.match(scope["path"]):
+                raise
+            await JSONResponse({"error": f"The call cannot be read: {str(error)[:200]}"}, 400)(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
         """Return the `receive` from which the app reads the body. Raises HTTPException if the request is refused."""
