@@ -22,6 +22,7 @@ from ..types import Costs, SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
+SEEN = (0, 3)  # of four prompts, those that predict the others
 Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 
@@ -107,12 +108,16 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
 
 
 def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
-    """Compare what every second prompt and the probed `costs` predict for the other prompts with what those measured.
+    """Compare what half of the prompts and the probed `costs` predict for the other half with what that measured.
 
-    The measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
+    Of four prompts the first and the last are seen, so that no half has the easier ones if their order is by ease. The
+    measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
     """
-    seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
-    unseen = {prompt: [run for other, run in measured if other == prompt] for prompt, _ in measured if prompt % 2}
+    seen = [comparison.speculative for prompt, comparison in measured if prompt % 4 in SEEN]
+    unseen: dict[int, list[Comparison]] = {}
+    for prompt, comparison in measured:
+        if prompt % 4 not in SEEN:
+            unseen.setdefault(prompt, []).append(comparison)
     speedups = [rounded_median(run.measured_speedup for run in runs) for runs in unseen.values()]
     lanes = [run.speculative for runs in unseen.values() for run in runs]
     predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
