@@ -22,7 +22,6 @@ from ..types import Costs, SamplingParams
 from .prompts import QUESTIONS
 
 Row = dict[str, object]
-SEEN = (0, 3)  # of four prompts, those that predict the others
 Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 
@@ -108,22 +107,21 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
 
 
 def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
-    """Compare what half of the prompts and the probed `costs` predict for the other half with what that measured.
+    """Compare what every second prompt and the probed `costs` predict for the others with what those measured.
 
-    Of four prompts the first and the last are seen, so that no half has the easier ones if their order is by ease. The
-    measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
+    The measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
     """
-    seen = [comparison.speculative for prompt, comparison in measured if prompt % 4 in SEEN]
+    seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
     unseen: dict[int, list[Comparison]] = {}
     for prompt, comparison in measured:
-        if prompt % 4 not in SEEN:
+        if prompt % 2:
             unseen.setdefault(prompt, []).append(comparison)
     speedups = [rounded_median(run.measured_speedup for run in runs) for runs in unseen.values()]
     lanes = [run.speculative for runs in unseen.values() for run in runs]
     predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
     return {
-        "predicted_speedup": predicted and round(predicted.speedup, 4),
-        "predicted_tau": predicted and round(predicted.tau, 4),
+        "predicted_speedup": predicted and round(predicted[0] / predicted[1], 4),
+        "predicted_tau": predicted and round(predicted[0], 4),
         "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
         "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }
