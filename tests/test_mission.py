@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -67,21 +67,16 @@ def test_it_is_shown_where_the_table_says(row: str) -> None:
 
 
 def has_text(key: str) -> bool:
-    for language in ("en", "zh"):
-        words: Any = ROOT / "assets/text" / language / f"{key.partition('.')[0]}.json"
-        words = json.loads(words.read_text(encoding="utf-8"))
-        for step in key.split(".")[1:]:
-            words = words.get(step, {})
-        if not words:
-            return False
-    return True
+    name, *path = key.split(".")
+    files = [ROOT / "assets/text" / language / f"{name}.json" for language in ("en", "zh")]
+    return all(reduce(lambda words, step: words[step], path, json.loads(file.read_text("utf-8"))) for file in files)
 
 
 def has_part(place: str) -> bool:
     template, _, part = place.partition(".")
     page = ROOT / "assets/page" / template
-    scripts = "".join(path.read_text(encoding="utf-8") for path in page.parent.glob("*.js"))
-    return f'data-part="{part}"' in page.with_suffix(".html").read_text(encoding="utf-8") and f"part.{part}." in scripts
+    scripts = "".join(path.read_text("utf-8") for path in page.parent.glob("*.js"))
+    return f'data-part="{part}"' in page.with_suffix(".html").read_text("utf-8") and f"part.{part}." in scripts
 
 
 def has_command(place: str) -> bool:

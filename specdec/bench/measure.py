@@ -101,18 +101,21 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
 
 
 def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
-    """Compare what every second prompt and the probed `costs` predict for the other prompts with what those measured.
+    """Compare what every second prompt and the probed `costs` predict for the others with what those measured.
 
     The measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
     """
     seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
-    unseen = {prompt: [run for other, run in measured if other == prompt] for prompt, _ in measured if prompt % 2}
+    unseen: dict[int, list[Comparison]] = {}
+    for prompt, comparison in measured:
+        if prompt % 2:
+            unseen.setdefault(prompt, []).append(comparison)
     speedups = [rounded_median(run.measured_speedup for run in runs) for runs in unseen.values()]
     lanes = [run.speculative for runs in unseen.values() for run in runs]
     predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
     return {
-        "predicted_speedup": predicted and round(predicted.speedup, 4),
-        "predicted_tau": predicted and round(predicted.tau, 4),
+        "predicted_speedup": predicted and round(predicted[0] / predicted[1], 4),
+        "predicted_tau": predicted and round(predicted[0], 4),
         "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
         "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }

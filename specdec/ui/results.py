@@ -157,26 +157,20 @@ def account() -> dict[str, Any]:
     `places`: for each report and drafter, the middle row by speed-up, at the lowest temperature. `spans`: the least and
     the greatest α and K by drafter and models. `predictions`: rows that compare a prediction with other prompts.
     """
-    frame = pandas.DataFrame(measured_rows())
+    halves = [f"{half}_{name}" for half in ("predicted", "unseen") for name in ("tau", "speedup")]
+    frame = pandas.DataFrame(measured_rows()).reindex(columns=[*WHERE, "source", *NUMBERS, *halves])
     places = []
     for _, group in frame[frame.drafter.isin(CHAINS)].groupby(["drafter", "family", "source", "dtype"], sort=False):
         coldest = group[group.temperature == group.temperature.min()].sort_values("measured_speedup")
         places.append(coldest.iloc[len(coldest) // 2])
     quoted = frame[frame.drafter.isin(QUOTED)].groupby(["drafter", "family"], as_index=False)[["alpha", "k"]]
-    figures = [f"{half}_{name}" for half in ("predicted", "unseen") for name in ("tau", "speedup")]
-    frame = frame.reindex(columns=frame.columns.union(figures)).dropna(subset=figures)
+    frame = frame.dropna(subset=halves)
     for half in ("predicted", "unseen"):
         frame[f"{half}_cost"] = frame[f"{half}_tau"] / frame[f"{half}_speedup"]
-    place = [*frame.columns.intersection({*WHERE, "source"} - {"domain"})]
-    predicted = frame.groupby(place, dropna=False, as_index=False)[list(PREDICTIONS)].mean()  # over kinds of text
+    place = [name for name in (*WHERE, "source") if name != "domain"]  # over all kinds of text
+    predicted = frame.groupby(place, dropna=False, as_index=False)[list(PREDICTIONS)].mean()
     return {
-        "places": _records(pandas.DataFrame(places), WHERE + NUMBERS),
+        "places": json.loads(pandas.DataFrame(places, columns=[*WHERE, *NUMBERS]).to_json(orient="records")),
         "spans": quoted.agg(lambda column: column.quantile([0, 1]).tolist()).to_dict("records"),
-        "predictions": _records(predicted, WHERE + PREDICTIONS),
+        "predictions": json.loads(predicted.to_json(orient="records")),
     }
-
-
-def _records(frame: pandas.DataFrame, names: tuple[str, ...]) -> list[Row]:
-    """List rows with the values of `names` that they have, ready for JSON."""
-    rows = frame.reindex(columns=names).to_dict("records")
-    return [{name: value for name, value in row.items() if not pandas.isna(value)} for row in rows]

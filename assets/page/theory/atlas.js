@@ -41,7 +41,7 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
       .join(" · ");
   }
 
-  /** @returns {Place} */
+  /** @returns {Place | undefined} */
   function placeNow() {
     const run = page.measured();
     return chosen === RUN && run ? { ...run, label: texts.shown } : (places[+chosen] ?? places[places.length - 1]);
@@ -161,7 +161,7 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
     const figures = {
       rows: here.rows,
       v: toFixed(here.v),
-      cost: toFixed(here.cost),
+      cost: String(+toFixed(here.cost)),
       times: spanText(here.speedups),
       k: here.rows - 1,
     };
@@ -176,10 +176,11 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
   function paint() {
     part.place.value = chosen === RUN && !page.measured() ? String(places.length - 1) : chosen;
     part.place.options[0].disabled = !page.measured();
-    const place = placeNow(),
-      most = Math.max(
-        ...claims.flatMap((claim) => [workOut(claim).speedups?.[1] ?? 1, expectAt(claim, place)?.speedups[1] ?? 1]),
-      );
+    const place = placeNow();
+    if (!place) return; // neither a run nor a report
+    const most = Math.max(
+      ...claims.flatMap((claim) => [workOut(claim).speedups?.[1] ?? 1, expectAt(claim, place)?.speedups[1] ?? 1]),
+    );
     part.placesay.textContent = fillText(words.costs, {
       k: place.k,
       c: toFixed(place.c, 3),
@@ -228,12 +229,17 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
   function buildPredictions() {
     const judged = predictions.map((row) => ({ row, miss: missOf(row) })),
       misses = judged.filter(({ miss }) => Math.abs(miss.error) > TOLERANCE);
-    part.predictsay.textContent = predictions.length
-      ? fillText(misses.length ? words.predicted : words.predicted_all, {
-          n: predictions.length - misses.length,
-          all: predictions.length,
-        })
-      : words.unpredicted;
+    const within = (/** @type {"error" | "tau" | "cost"} */ name) =>
+      judged.filter(({ miss }) => Math.abs(miss[name]) <= TOLERANCE).length;
+    part.predictsay.textContent = fillText(
+      joinSentences(words.predicts, judged.length ? words.predicted : words.none),
+      {
+        all: judged.length,
+        n: within("error"),
+        tau: within("tau"),
+        cost: within("cost"),
+      },
+    );
     if (misses.length)
       part.misses.append(
         createScrollTable(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from specdec.methods import METHODS
@@ -205,6 +207,23 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     page.get_by_role("button", name="The run on show").click()
     expect(part("kvalue")).to_have_text("3")
     assert "you are here" in part("curves").inner_text()
+
+
+def test_a_quoted_figure_is_held_against_the_costs_of_the_place_that_is_chosen(open_page):
+    page = open_page(reduced_motion="reduce")
+    part = open_theory(page)
+    open_fold(page, "Quoted figures, worked out")
+    expect(part("introductions").locator("article")).to_have_count(8)
+    claim = part("atlas").locator("[data-claim=vllm_8b]")
+    expect(claim).to_contain_text("3.08 tokens per cycle at 1.75×: a cycle cost K·c + v + o = 1.76 plain steps.")
+    rows = [{"drafter": "x", "k": 4, "tau": 3, "draft_cost": 0.1, "verify_cost": 1.1, "measured_speedup": 2}]
+    report = json.dumps({"rows": rows, "machine": {"gpu": "Mine"}}).encode()
+    part("report").set_input_files({"name": "own.json", "mimeType": "application/json", "buffer": report})
+    expect(claim).to_contain_text("a cycle 1.5, so expect 2.05×")  # 4 · .1 + 1.1: nothing is left for o
+    part("place").select_option(label="The run on show")
+    expect(claim).not_to_contain_text("2.05×")
+    part("report").set_input_files({"name": "own.json", "mimeType": "application/json", "buffer": b"{}"})
+    expect(part("reportsay")).to_contain_text("no report of specdec bench")
 
 
 STEPS = strings("guide")["tour"]["steps"]
