@@ -33,7 +33,7 @@ TESTS = {
     "numbers": "tests/test_sampling.py tests/test_numbers.py",
     "greedy": "tests/drafters/test_drafters.py tests/drafters/test_heads.py tests/drafters/test_suffix.py",
     "verifiers": "tests/proof/test_prove.py",
-    "faults": "tests/test_engine.py tests/lanes/test_worker.py",
+    "faults": "tests/test_loop.py tests/test_process.py",
     "input": "tests/page/test_guard.py tests/page/test_api.py tests/traces/test_file.py tests/test_commands.py",
     "bounds": "tests/test_serve.py tests/test_exposure.py tests/page/test_strangers.py",
     "crowd": "tests/page/test_line.py tests/page/test_queue.py tests/page/test_turns.py tests/page/test_classroom.py",

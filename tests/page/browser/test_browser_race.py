@@ -11,6 +11,7 @@ import pytest
 from specdec.events import Finished
 from specdec.traces.file import Trace
 from specdec.ui import recorded
+from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
 from tests.page.browser.chrome import (
@@ -164,7 +165,7 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
 
 
 def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open_page, monkeypatch):
-    monkeypatch.setattr(session, "_worker", toyrun.Engine())
+    monkeypatch.setattr(session, "process", toyrun.Engine())
     page, header = open_page(reduced_motion="reduce"), toyrun.header("live")
     busy = replace(header, machine=header.machine | {"busy": True}, run="busy")
     page.evaluate(LOAD, Trace(busy, tuple(toyrun.events())).dumps())
