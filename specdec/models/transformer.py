@@ -101,11 +101,11 @@ class Transformer:
         self.divisor = self.norm.masked_fill(self.norm == 0, 1.0)
         self.layers = [self._layer(i, weights, take, take_matrix) for i in range(config.num_hidden_layers)]
         self._windows = {layer.window for layer in self.layers}
-        self.floor, self.head_floor = self._floor_of(width), self._floor_of(self.head_dim)
+        self.floor, self.head_floor = self.floor_of(width), self.floor_of(self.head_dim)
         self.angles = rotary_table(config, device)
         self.native = self._native()
 
-    def _floor_of(self, width: int) -> Floor:
+    def floor_of(self, width: int) -> Floor:
         """Return `floor` for `rms_normalise`. On a CPU, √(|x|² + floor²) is then √width · √(mean(x²) + eps)."""
         eps = self.config.rms_norm_eps
         return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
@@ -130,6 +130,11 @@ class Transformer:
     ) -> Matrix:
         """Convert a matrix [out, in] to the layout of this model. See `pack_weight` for `before` and `after`."""
         return pack_weight(matrix, self.dtype, self.device, self.stored, before, after)
+
+    def keys_and_values(self, layer: int, weights: Mapping[str, Tensor]) -> Tensor:
+        """Join a layer's matrices of keys and values, without the norm before them.  # [2 kv_heads · head_dim, in]"""
+        keys, values = (weights[f"model.layers.{layer}.self_attn.{part}_proj.weight"].float() for part in "kv")
+        return torch.cat((self._paired(keys), values))
 
     def _paired(self, x: Tensor) -> Tensor:
         """Reorder each head's entries. The Hub pairs entry i with i + head_dim / 2, `apply_rope` pairs neighbours."""
@@ -238,14 +243,6 @@ class Transformer:
             x = self.run_layers(tokens, cache, start, parents=parents)
         cache.keep(start + count)
         return self.logits(x[count - rows :])
-
-    def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append keys and values to the cache; each layer computes them from the same `features`.  # [n, hidden]"""
-        start, end = cache.length, cache.length + len(features)
-        normed, angles = self.rms_normalise(features), self.angles[start:end]
-        for i, layer in enumerate(self.layers):
-            cache.data[i, :, start:end] = self.project_qkv(normed, layer, angles)[self.heads :]
-        cache.keep(end)
 
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Run `tokens` through the layers below the cache's exit layer; return the last token's logits.  # [1, V]
