@@ -11,7 +11,7 @@ from torch import Tensor
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import Drafter
-from specdec.drafters.block import BlockHead
+from specdec.drafters.block import BlockHead, BlockLayout
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.drafters.medusa import MedusaHeads
 from specdec.drafters.mtp import MTPHead
@@ -94,7 +94,7 @@ def eagle3_config(ids: Sequence[int] = DRAFT_IDS, vocabulary: int = 23) -> dict[
     return {**facts, "num_hidden_layers": 1, "draft_vocab_size": len(ids), "eagle_config": aux}
 
 
-SLOTS, RANK = 5, 3  # of the block drafter
+SLOTS, RANK, MASK = 5, 3, 2  # of the block drafter: drafted tokens, rank of its table, the token that stands for them
 
 
 def made(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, Tensor]:
@@ -112,23 +112,30 @@ def layer_shapes() -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-def block_weights(vocabulary: int = 23, slots: int = SLOTS, seed: int = 6) -> dict[str, Tensor]:
+def block_weights(vocabulary: int = 23, seed: int = 6) -> dict[str, Tensor]:
+    qk_norms = {f"self_attn.{part}_norm.weight": (WIDTH // HEADS,) for part in "qk"}
     weights = made(
         {
-            "fc.weight": (WIDTH, 3 * WIDTH), "slots.weight": (slots - 1, WIDTH), "lm_head.weight": (vocabulary, WIDTH),
+            "fc.weight": (WIDTH, 3 * WIDTH), "lm_head.weight": (vocabulary, WIDTH),
             "markov_head.markov_w1.weight": (vocabulary, RANK), "markov_head.markov_w2.weight": (vocabulary, RANK),
-            **{f"{name}.weight": (WIDTH,) for name in ("embed_norm", "hidden_norm", "norm")},
-            **{f"layers.{i}.{name}": size for i in range(2) for name, size in layer_shapes().items()},
+            **{f"{name}.weight": (WIDTH,) for name in ("hidden_norm", "norm")},
+            **{f"layers.{i}.{name}": size for i in range(2) for name, size in {**layer_shapes(), **qk_norms}.items()},
         },
         seed,
     )  # fmt: skip
-    for name in ("slots.weight", "lm_head.weight", "markov_head.markov_w2.weight", "markov_head.markov_w1.weight"):
+    for name in ("lm_head.weight", "markov_head.markov_w2.weight", "markov_head.markov_w1.weight"):
         weights[name] *= 3.0
     return weights
 
 
 def block_config(vocabulary: int = 23) -> dict[str, Any]:
-    return {**shape(vocabulary).to_dict(), "num_hidden_layers": 2, "block_taps": list(TAPS)}
+    """As DeepSpec writes it."""
+    facts = {**shape(vocabulary).to_dict(), "model_type": "qwen3", "num_hidden_layers": 2}
+    return {
+        **facts, "architectures": ["Qwen3DSparkModel"], "block_size": SLOTS, "mask_token_id": MASK,
+        "target_layer_ids": [tap - 1 for tap in TAPS], "markov_rank": RANK, "markov_head_type": "vanilla",
+        "enable_confidence_head": False,
+    }  # fmt: skip
 
 
 def mtp_weights(seed: int = 7) -> dict[str, Tensor]:
@@ -153,8 +160,9 @@ def drafts_on(target: Transformer) -> dict[str, Any]:
 DRAFTS = drafts_on(TARGET)
 
 
-def block_on(target: Transformer) -> BlockHead:
-    return BlockHead(Config.parse(block_config()), block_weights(), target, TAPS)
+def block_on(target: Transformer, stored: torch.dtype | None = None, vocabulary: int = 23) -> BlockHead:
+    layout = BlockLayout.parse(block_config(vocabulary), target.depth)
+    return BlockHead(layout, block_weights(vocabulary), target, stored)
 
 
 def mtp_on(target: Transformer) -> MTPHead:

@@ -25,10 +25,10 @@ from typing import Any
 from tests.report import at_least, Figure
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("sampling", "verify", "rules", "engine")
+FILES = ("sampling", "verify", "rules", "loop")
 TESTS = (
     "test_sampling.py",
-    "test_engine.py",
+    "test_loop.py",
     "drafters/test_drafters.py",
     "proof/test_lossless.py",
     "test_rules.py",
@@ -70,12 +70,12 @@ EQUAL = {
      "likely tokens sum to (1 + top_p) / 2, which is less than this only if top_p is 1 within float32's error",
     ("sampling.", "1e-06 → 0.001"): SORTED_WHOLE,
     ("sampling.", "14 → 15"): "the limit affects only precision: shorter rows sum to one well enough either way",
-    ("engine.CycleResult", "frozen=True → False"): "nothing writes to it",
+    ("loop.CycleResult", "frozen=True → False"): "nothing writes to it",
     ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
      "torch's argmax returns the same, ten times slower",
     ("sampling.SharedNoiseSampler.noise", "32 → 33"):
      "torch's generator uses only the lower 32 bits, which are the same",
-    ("engine.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
+    ("loop.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 0.001"
      " → float((proposal.probs.sum(-1) - 1.0).abs().max()) <= 0.001"): "no sum of float32 is off by exactly that much",
 }  # fmt: skip
 

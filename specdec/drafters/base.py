@@ -150,6 +150,14 @@ class Head(Protocol):
 H = TypeVar("H", bound=Head)
 
 
+def checked_taps(listed: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
+    """Return the layers to tap: `listed`, or the layers after them if `after`. Raises ValueError if one is missing."""
+    taps = tuple(tap + after for tap in listed)
+    if min(taps) < 0 or max(taps) > layers:
+        raise ValueError(f"the head reads layers {list(listed)}; the target has {layers}")
+    return taps
+
+
 class HeadDrafter(Generic[H]):
     """Keeps a head's KV cache up to date. For drafted tokens the head reads its own states, else the target's."""
 

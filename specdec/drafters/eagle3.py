@@ -21,8 +21,9 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
+from ..models.folding import rms_normalise
 from ..models.matrix import linear
-from ..models.reduced import DraftVocabulary, MAP, output_rows, parse_map, WRITES
+from ..models.reduced import draft_vocabulary, MAP, output_rows, WRITES
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
@@ -37,14 +38,6 @@ NODES = 7  # the most nodes of a tree; with the text's last token they make 8 ro
 def default_taps(layers: int) -> tuple[int, int, int]:
     """Return the default taps, the layers whose inputs are fused: low, middle, high."""
     return 2, layers // 2, layers - 3
-
-
-def checked_taps(listed: Sequence[int], layers: int, after: bool = False) -> tuple[int, ...]:
-    """Return the layers to tap: `listed`, or the layers after them if `after`. Raises ValueError if one is missing."""
-    taps = tuple(tap + after for tap in listed)
-    if min(taps) < 0 or max(taps) > layers:
-        raise ValueError(f"the EAGLE-3 head reads layers {list(listed)}; the target has {layers}")
-    return taps
 
 
 def layer_config(data: Mapping[str, Any]) -> Config:
@@ -71,11 +64,13 @@ class Eagle3Head:
         taps: Sequence[int],
         norm_before_residual: bool = False,
         stored: torch.dtype | None = None,
+        norm_output: bool = False,
     ) -> None:
         """Make the head from `weights`, named as in the authors' checkpoints. Raises ValueError if they do not fit.
 
-        With `norm_before_residual`, as in `speculators`, the input is the normed feature. `pack_weight`
-        describes `stored`, the dtype of all matrices except embeddings.
+        With `norm_before_residual`, as in `speculators`, the input is the normed feature. With `norm_output`, as in
+        EAGLE-3.1, the state that replaces the next feature is normed. `pack_weight` describes `stored`, the dtype of
+        all matrices except embeddings.
         """
         weights = with_output_matrix(weights, target)
         width = target.width
@@ -83,6 +78,8 @@ class Eagle3Head:
         shapes = head_tensors(config, weights, width, len(taps), len(self.draft_vocabulary.ids))
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
         embedding, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
+        norms = [weights[f"fc_norm.{i}.weight"] for i in range(len(taps)) if f"fc_norm.{i}.weight" in weights]
+        norms = norms or ([weights[INPUT_NORM]] if INPUT_NORM in weights else [])
         if len(embedding) < target.vocabulary or embedding.shape[1:] != (width,):
             raise ValueError(
                 f"the EAGLE-3 head embeds {tuple(embedding.shape)}; for this target it would embed {target.vocabulary} "
@@ -92,8 +89,10 @@ class Eagle3Head:
         self.decoder = Transformer(config, decoder_weights(weights, embedding), target.dtype, target.device, stored)
         folding, norm = self.decoder.folding, weights["midlayer.hidden_norm.weight"]
         self.stream_norm = folding.norm(norm) if norm_before_residual else None
-        self.fc = folding.matrix(fc)
-        self.taps = tuple(taps)
+        size = fc.shape[1] // max(1, len(norms))  # of what each norm before `fc` reads
+        before = torch.cat(norms).float() * folding.unit(size) if norms else None
+        self.fc, self.fc_norms, self.fc_floor = folding.matrix(fc, before), len(norms), folding.floor(size)
+        self.taps, self.norm_output = tuple(taps), norm_output
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     def new_cache(self, capacity: int) -> StaticCache:
@@ -101,7 +100,10 @@ class Eagle3Head:
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
-        return linear(torch.cat([states[tap][places] for tap in self.taps], -1), self.fc)
+        read = torch.cat([states[tap][places] for tap in self.taps], -1)
+        if self.fc_norms:
+            read = rms_normalise(read.unflatten(-1, (self.fc_norms, -1)), self.fc_floor).flatten(-2)
+        return linear(read, self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return the residual stream, and the input of attention.  # [n, hidden], [n] -> [n, hidden], [n, 2 hidden]"""
@@ -121,28 +123,40 @@ class Eagle3Head:
         stream, pairs = self.inputs(features, torch.tensor(tokens, device=self.decoder.device))
         states = self.decoder.run_layers(stream, cache, start, parents=parents, read=pairs)
         cache.keep(start + len(tokens))
-        return states
+        return self.carried(states)
+
+    def carried(self, states: Tensor) -> Tensor:
+        """Norm the states that replace features in a draft, if the head was trained so.  # [n, hidden]"""
+        return self.decoder.normed(states) if self.norm_output else states
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Return the logits of states from `carried`.  # [n, hidden] -> [n, V of the draft]"""
+        return self.decoder.project(states) if self.norm_output else self.decoder.logits(states)
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """Return log-probabilities and ids of the `count` likeliest tokens after each state [n, hidden]."""
-        best = self.decoder.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary.ids)))
+        best = self.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary.ids)))
         return best.values.tolist(), self.draft_vocabulary.ids[best.indices].tolist()
 
 
+INPUT_NORM = "input_norm.weight"  # one norm of all states together, before `fc`; `fc_norm`: a norm of each
 OPTIONAL = ("embed_tokens.weight", "d2t", "t2d")
 
 
 def head_tensors(
     config: Config, weights: Mapping[str, Tensor], width: int, tap_count: int, vocabulary: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of a head's tensors, except OPTIONAL. Biases and QK-norm are those of `weights`."""
+    """Return names and shapes of a head's tensors, except OPTIONAL. Biases and norms are those of `weights`."""
     config = replace(
         config,
         biases=tuple(f"{part}_proj" for part in "qkvo" if f"midlayer.self_attn.{part}_proj.bias" in weights),
         qk_norm="midlayer.self_attn.q_norm.weight" in weights,
     )
     layer = {"hidden_norm.weight": (width,)} | config.layer_tensors(2 * width)
-    return {
+    norms = {f"fc_norm.{i}.weight": (width,) for i in range(tap_count) if "fc_norm.0.weight" in weights}
+    if INPUT_NORM in weights:
+        norms[INPUT_NORM] = (width * tap_count,)
+    return norms | {
         "fc.weight": (width, width * tap_count),
         "norm.weight": (width,),
         "lm_head.weight": (vocabulary, width),
@@ -156,11 +170,6 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
         complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target).ids) @ writes.float().T
     return complete
-
-
-def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> DraftVocabulary:
-    """Return the tokens that the head can draft; all tokens if it has no map."""
-    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target)
 
 
 def decoder_weights(weights: Mapping[str, Tensor], embedding: Tensor) -> Weights:
@@ -189,7 +198,7 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
         self.draft_vocabulary = head.draft_vocabulary
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.decoder.logits(self.extend(pending))
+        return self.head.logits(self.extend(pending))
 
 
 def draws_per_level(k: int) -> list[int]:
@@ -230,7 +239,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, count in enumerate(counts):
-            logits = self.head.decoder.logits(self.extend(pending))
+            logits = self.head.logits(self.extend(pending))
             distribution, first = self.head.draft_vocabulary.spread(probabilities(logits, params))[0], len(drafted)
             for token, q in siblings(distribution, count, sampler, level):
                 drafted.append(token)

@@ -1,6 +1,6 @@
-"""Load models and drafters, published ones and our own. Drafters are recognised by the names of their tensors.
+"""Load models and drafters, published ones and our own. `formats.py` recognises drafters.
 
-Supported: EAGLE-3, Medusa 1, MTP layers, block drafters, and draft models, also with the target's embeddings.
+Supported: EAGLE-3 and 3.1, Medusa 1, MTP layers, DFlash, DSpark, and draft models, also with the target's embeddings.
 Anything else, or a drafter that does not fit the target, raises ValueError with the reason. Checkpoints run no code.
 """
 
@@ -15,8 +15,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..drafters.block import BlockHead, TAPS
-from ..drafters.eagle3 import checked_taps, default_taps, Eagle3Head, layer_config
+from ..drafters.base import checked_taps
+from ..drafters.block import BlockHead, BlockLayout
+from ..drafters.eagle3 import default_taps, Eagle3Head, INPUT_NORM, layer_config
 from ..drafters.medusa import MedusaHeads
 from ..drafters.mtp import MTPHead
 from ..models import gguf, gguf_header
@@ -28,10 +29,11 @@ from ..models.grouped import CODE_TYPES, GGUF
 from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
-from ..models.reduced import READS, ReducedDraft
+from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..text import Pieces
 from . import gguf_tokenizer
+from .formats import head_format
 
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 
@@ -60,21 +62,22 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
 
     The class of each kind decides which of its matrices are rounded to the dtype `stored`.
     """
-    names = {name.removeprefix("model.") for name in weights}
-    is_medusa = any(re.match(r"(medusa_head\.)?\d+\.\d+\.linear\.weight$", name) for name in names)
-    marks = {READS, "slots.weight", "eh_proj.weight", "fc.weight"} & names  # each identifies a kind of head
-    if not marks and not is_medusa:
+    has_config = gguf_header.is_file(folder) or (folder / "config.json").is_file()
+    config = read_config(folder) if has_config else {}
+    form = head_format(config, weights)
+    if not form:
         return None
     if not isinstance(target, Transformer):
         raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
-    if is_medusa:
+    if form == "medusa":
         return medusa(weights, target, stored)
-    config = read_config(folder)
-    if READS in marks:
+    if not has_config:
+        raise ValueError("there is no config.json")
+    if form == "reduced":
         return ReducedDraft(Config.parse(config), weights, target, stored)
-    if "slots.weight" in marks:
-        return BlockHead(Config.parse(config), weights, target, config[TAPS], stored)
-    if "eh_proj.weight" in marks:
+    if form == "block":
+        return BlockHead(BlockLayout.parse(config, target.depth), weights, target, stored)
+    if form == "mtp":
         return MTPHead(Config.parse(config), weights, target, stored)
     return eagle3(weights, config, target, stored)
 
@@ -86,13 +89,16 @@ def eagle3(
     renamed = {re.sub(r"^layers\.0\.", "midlayer.", name): w for name, w in weights.items()}
     # Leave out copies of the target's tensors, and `inv_freq`, which our decoder computes.
     tensors = {name: w for name, w in renamed.items() if not re.search(r"^verifier_|inv_freq$", name)}
-    if unsupported := [name for name in ("norm_before_fc", "norm_output") if config.get(name)]:
-        raise ValueError(f"the EAGLE-3 head was trained with {unsupported[0]}, which is not supported")
+    facts = {**config, **section(config, "eagle_config")}
+    for key, name in (("fc_norm", "fc_norm.0.weight"), ("norm_before_fc", INPUT_NORM)):
+        if facts.get(key) and name not in tensors:
+            raise ValueError(f"config.json says {key}, but the checkpoint lacks {name}")
     if "lm_head.weight" in tensors and "d2t" not in tensors:
         tensors["lm_head.weight"] = tensors["lm_head.weight"][: target.vocabulary]  # further rows are padding
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
-    taps, norm_first = eagle3_taps(config, target.depth), bool(config.get("norm_before_residual"))
-    return Eagle3Head(layer, tensors, target, taps, norm_first, stored)
+    taps, norms = eagle3_taps(config, target.depth), ("norm_before_residual", "norm_output")
+    norm_first, norm_output = (bool(facts.get(name)) for name in norms)
+    return Eagle3Head(layer, tensors, target, taps, norm_first, stored, norm_output)
 
 
 def eagle3_taps(config: Mapping[str, Any], depth: int) -> tuple[int, ...]:

@@ -165,10 +165,10 @@ class Eagle3Steps(Steps):
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
         state, places = self._after_text(bucket), self.decoder.places(self.text.length - 2, k)
-        yield self.head.decoder.logits(state)
+        yield self.head.logits(state)
         for i in range(1, k):
             state = self._read(state, self.text.drafted[i - 1 : i], places[i : i + 1], bucket)
-            yield self.head.decoder.logits(state)
+            yield self.head.logits(state)
 
     def _after_text(self, bucket: int) -> Tensor:
         """Read the last K + 1 pairs; return the state after the last one.  # [1, hidden]"""
@@ -181,7 +181,7 @@ class Eagle3Steps(Steps):
 
     def _read(self, features: Tensor, tokens: Tensor, start: Tensor, bucket: int) -> Tensor:
         stream, normed = self.head.inputs(features, tokens)
-        return self.decoder.run_layers(stream, start, bucket, normed_input=normed)
+        return self.head.carried(self.decoder.run_layers(stream, start, bucket, normed_input=normed))
 
 
 def depth_of(draft: DraftSource, k: int) -> int:

@@ -117,6 +117,11 @@ class Folding:
             window=self.config.windows.get(i),
         )
 
+    def keys_and_values(self, weights: Mapping[str, Tensor], i: int, norm: Tensor) -> Matrix:
+        """Fold the matrices of layer i for keys and values that read the output of another norm, `norm`.  # [hidden]"""
+        keys, values = (weights[f"model.layers.{i}.self_attn.{part}_proj.weight"].float() for part in "kv")
+        return self._after_norm(torch.cat((self._pair(keys), values)), norm)
+
     def native(self, layers: Sequence[Layer]) -> NativeLayers | None:
         """Return the layers in C++, or None if `native.cpp` cannot run them."""
         unsupported = (part for layer in layers for part in (layer.head_norm, layer.out_bias, layer.window))

@@ -76,6 +76,11 @@ def parse_map(offsets: Tensor, target: Target) -> DraftVocabulary:
     return DraftVocabulary(ids.to(target.device), size)
 
 
+def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> DraftVocabulary:
+    """Return the tokens that a head with these `weights` can draft; all tokens if it has no map."""
+    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target)
+
+
 def output_rows(target: Target, tokens: Tensor) -> Tensor:
     """Return the rows of the target's output matrix for `tokens`, in float32.  # [n] -> [n, width]"""
     eye = torch.eye(target.width, dtype=target.dtype, device=target.device)

@@ -100,14 +100,6 @@ class Transformer:
         cache.keep(start + count)
         return self.logits(x[count - rows :])
 
-    def remember(self, features: Tensor, cache: StaticCache) -> None:
-        """Append keys and values to the cache; each layer computes them from the same `features`.  # [n, hidden]"""
-        start, end = cache.length, cache.length + len(features)
-        normed, angles = self.rms_normalise(features), self.angles[start:end]
-        for i, layer in enumerate(self.layers):
-            cache.data[i, :, start:end] = self.project_qkv(normed, layer, angles)[self.heads :]
-        cache.keep(end)
-
     def begin(self, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Run `tokens` through the layers below the cache's exit layer; return the last token's logits.  # [1, V]
 

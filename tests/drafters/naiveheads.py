@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.toyheads import HEADS, MODEL, SLOTS, TAPS, WIDTH
+from tests.toyheads import HEADS, MASK, MODEL, SLOTS, TAPS, WIDTH
 
 Weights = dict[str, Tensor]
 
@@ -79,13 +79,13 @@ def naive_mtp(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
 def naive_slots(weights: Weights, text: list[int], slots: int = SLOTS) -> Tensor:
     """Logits of all slots of a block after `text`, which begins with its last token; uncorrected.  # [slots, V]"""
     states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
-    known = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
-    word = norm(MODEL.model.embed_tokens.weight[text[-1:]], weights["embed_norm.weight"])
-    x = norm(known[-1], weights["hidden_norm.weight"]) + torch.cat([word, weights["slots.weight"]])
+    fused = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
+    known, block = norm(fused, weights["hidden_norm.weight"]), [text[-1], *[MASK] * (slots - 1)]
+    x = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)[block]
     seen = torch.zeros(slots, len(known) + slots)
     for i in range(2):
         x = naive_block(weights, f"layers.{i}.", x, known, seen)
-    return F.linear(norm(x, weights["norm.weight"]), weights["lm_head.weight"])
+    return F.linear(norm(x, weights["norm.weight"]), weights.get("lm_head.weight", MODEL.lm_head.weight))
 
 
 def naive_correction(weights: Weights, token: int) -> Tensor:
@@ -94,17 +94,22 @@ def naive_correction(weights: Weights, token: int) -> Tensor:
 
 
 def naive_block(weights: Weights, at: str, x: Tensor, known: Tensor, seen: Tensor) -> Tensor:
-    """A decoder layer on x, whose keys and values are those of `known` and of x; `seen` [x, known + x] is added."""
+    """A decoder layer on x, whose keys and values are those of `known`, as it is, and of x; `seen` [x, known + x] is
+    added.
+    """
 
     def part(name: str) -> Tensor:
         return weights[f"{at}{name}.weight"]
 
-    return attended(part, norm(torch.cat([known, x]), part("input_layernorm")), x, seen)
+    read = torch.cat([known, norm(x, part("input_layernorm"))])
+    return attended(part, read, x, seen, f"{at}self_attn.q_norm.weight" in weights)
 
 
-def attended(part: Callable[[str], Tensor], read: Tensor, x: Tensor, seen: Tensor) -> Tensor:
+def attended(part: Callable[[str], Tensor], read: Tensor, x: Tensor, seen: Tensor, qk_norm: bool = False) -> Tensor:
     """Attention of the last rows of `read`, one for each of x, and the MLP, both added to x."""
     q, k, v = (F.linear(read, part(f"self_attn.{name}_proj")).view(len(read), HEADS, -1) for name in "qkv")
+    if qk_norm:
+        q, k = norm(q, part("self_attn.q_norm")), norm(k, part("self_attn.k_norm"))
     q, k = turned(q)[-len(x) :], turned(k)
     shares = (torch.einsum("ihd,jhd->hij", q, k) * q.shape[-1] ** -0.5 + seen).softmax(-1)
     y = torch.einsum("hij,jhd->ihd", shares, v).reshape(len(x), WIDTH)

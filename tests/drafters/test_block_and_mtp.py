@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.block import BlockDrafter, BlockHead, BlockLayout
 from specdec.drafters.mtp import MTPDrafter, MTPHead
 from specdec.families.published import load_head
 from specdec.models.config import Config
@@ -22,10 +22,12 @@ from tests.drafters.test_heads import cycles, GREEDY, Watched
 from tests.toyheads import (
     BLOCK,
     block_config,
+    block_on,
     block_weights,
     decoder,
     HEADS,
     MAKERS,
+    MASK,
     MODEL,
     MTP,
     mtp_weights,
@@ -91,8 +93,7 @@ def test_the_shared_output_matrix_is_the_targets_own() -> None:
 def test_eight_bits_do(name: str) -> None:
     def rounded(view: TargetView) -> BlockDrafter | MTPDrafter:
         if name == "block":
-            head = BlockHead(Config.parse(block_config()), block_weights(), TARGET, TAPS, stored=torch.int8)
-            return BlockDrafter(view, head, 160)
+            return BlockDrafter(view, block_on(TARGET, torch.int8), 160)
         return MTPDrafter(view, MTPHead(Config.parse(shape().to_dict()), mtp_weights(), TARGET, stored=torch.int8), 160)
 
     exact, near = Watched(MAKERS[name]), Watched(rounded)
@@ -109,11 +110,13 @@ def states_of(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_training_and_drafting_compute_the_same_blocks() -> None:
-    text, config = TEXT * 2, shape(num_key_value_heads=HEADS)
-    config.num_hidden_layers = train_block.LAYERS
+    text = TEXT * 2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train_block, "SLOTS", SLOTS)
         patch.setattr(train_block, "RANK", 3)
+        patch.setattr(train_block, "MASK", MASK)
+        config = train_block.block_config(MODEL, TAPS)
+        assert BlockLayout.parse(config.to_dict(), len(TARGET.layers)) == BlockLayout.parse(block_config(), 6)
         block = train_block.Block(config, MODEL, len(TAPS))
         assert set(block.state_dict()) == set(block_weights())
         block.load_state_dict(block_weights())
@@ -122,7 +125,7 @@ def test_training_and_drafting_compute_the_same_blocks() -> None:
         last, features = states_of(ids)
         anchors = torch.tensor([2, 5, 6])
         with torch.no_grad():
-            states = block(F.embedding(ids, loss.embedding), features, anchors, loss.rotary)
+            states = block(F.embedding(ids, loss.embedding), loss.embedding[MASK], features, anchors, loss.rotary)
             rows = states[0] @ block.lm_head.weight.T
             before = block.markov_head(ids[0])
         for anchor, row in zip(anchors.tolist(), rows, strict=True):
@@ -157,11 +160,24 @@ def test_folders_are_read(part: BlockHead | MTPHead, weights: Any, config: Any, 
     assert (read.taps, read.parameters) == (part.taps, part.parameters)
 
 
+def layout(**changes: Any) -> BlockLayout:
+    return BlockLayout.parse({**block_config(), **changes}, len(TARGET.layers))
+
+
 def test_what_does_not_fit_this_target_is_refused_with_the_reason() -> None:
-    weights, config = block_weights(), Config.parse(block_config())
+    weights, config = block_weights(), Config.parse(shape().to_dict())
     with pytest.raises(ValueError, match=r"lacks fc\.weight"):
-        BlockHead(config, {k: v for k, v in weights.items() if k != "fc.weight"}, TARGET, TAPS)
+        BlockHead(layout(), {k: v for k, v in weights.items() if k != "fc.weight"}, TARGET)
     with pytest.raises(ValueError, match=r"fc\.weight has the shape"):
-        BlockHead(config, weights, TARGET, (2, 3))
+        BlockHead(layout(target_layer_ids=[1, 2]), weights, TARGET)
+    with pytest.raises(ValueError, match="mask_token_id is 23, but only 23 tokens have an embedding"):
+        BlockHead(layout(mask_token_id=23), weights, TARGET)
+    for key in ("mask_token_id", "block_size", "target_layer_ids"):
+        with pytest.raises(ValueError, match=f"config.json lacks {key}"):
+            layout(**{key: None})
+    with pytest.raises(ValueError, match="Markov head is of the type gated; only vanilla is supported"):
+        layout(markov_head_type="gated")
+    with pytest.raises(ValueError, match="its layers have sliding windows"):
+        layout(layer_types=["sliding_attention"] * 2, sliding_window=4, use_sliding_window=True)
     with pytest.raises(ValueError, match=r"lacks eh_proj\.weight"):
         MTPHead(config, {k: v for k, v in mtp_weights().items() if k != "eh_proj.weight"}, TARGET)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from specdec.drafters.base import ChainDrafter
-from specdec.drafters.block import BlockDrafter, BlockHead
+from specdec.drafters.block import BlockDrafter
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter, NODES
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.drafters.mtp import MTPDrafter, MTPHead
@@ -23,8 +23,7 @@ from specdec.sampling import probabilities
 from specdec.types import Proposal, SamplingParams
 from tests.drafters.naiveheads import naive_eagle3, naive_medusa
 from tests.toyheads import (
-    block_config,
-    block_weights,
+    block_on,
     decoder,
     DRAFT_IDS,
     eagle3_config,
@@ -211,7 +210,7 @@ def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int)
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
     eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
-    block = BlockHead(Config.parse(block_config(3)), block_weights(3), target, TAPS)
+    block = block_on(target, vocabulary=3)
     mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target)
     makers: dict[str, Make] = {
         "block": lambda view: BlockDrafter(view, block, 9),

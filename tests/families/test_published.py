@@ -15,6 +15,7 @@ from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
 from specdec.events import Failed
 from specdec.families import zoo
+from specdec.families.formats import head_format
 from specdec.families.published import load_drafter
 from specdec.loop import generate, Task
 from specdec.models import native
@@ -192,18 +193,50 @@ REFUSED: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
         {**renamed(eagle3_weights(), "layers.0."), "layers.1.mlp.up_proj.weight": ONES}, speculators(False),
         r"holds layers\.1\.mlp\.up_proj\.weight",
     ),
-    "EAGLE-3.1": (eagle3_weights(), plain_config(norm_output=True), "trained with norm_output, which is not supported"),
+    "EAGLE-3.1 without its norms": (
+        eagle3_weights(), plain_config(fc_norm=True), r"config.json says fc_norm, but the checkpoint lacks fc_norm\.0",
+    ),
     "EAGLE-2": (
         {"fc.weight": torch.ones(WIDTH, 2 * WIDTH), "layers.0.self_attn.q_proj.weight": ONES}, plain_config(),
         r"fc\.weight has the shape",
     ),
-    "MTP": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, MODEL.config.to_dict(), r"lacks model\.embed_tokens"),
     "Medusa 2": (
         {f"medusa_head.{k}": w for k, w in medusa_weights().items()} | MODEL.state_dict(), MODEL.config.to_dict(),
         "holds ",
     ),
+    "a stated type that the tensors contradict": (
+        eagle3_weights(), {**plain_config(), "speculators_model_type": "dflash"}, "config.json lacks block_size",
+    ),
     "nothing around the weights": (eagle3_weights(), None, r"there is no config\.json"),
 }  # fmt: skip
+LAYER = {"layers.0.input_layernorm.weight": torch.ones(4), "layers.0.self_attn.q_proj.weight": ONES}
+# what there is no loader for: tensors, config.json, the name, what runs it
+IMITATIONS: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
+    "EAGLE-1": ({"fc.weight": ONES, **LAYER}, {"model_type": "eagle"}, "EAGLE-1 or EAGLE-2.*vLLM and SGLang run it"),
+    "EAGLE-1 by tensors": ({"fc.weight": ONES, "fc.bias": torch.ones(4), **LAYER}, MODEL.config.to_dict(), "EAGLE-1"),
+    "P-EAGLE": ({**eagle3_weights(), "mask_hidden": torch.ones(1, 1, 96)}, MODEL.config.to_dict(), "P-EAGLE.*vLLM"),
+    "Hydra": ({"hydra_head.0.0.linear.weight": ONES}, {"hydra_num_heads": 4}, "Hydra.*github.com/zankner/Hydra"),
+    "MLP speculator": ({"speculator.emb.0.weight": ONES}, {"model_type": "mlp_speculator"}, "an MLP speculator.*vLLM"),
+    "DFlash 2": ({"fc.weight": ONES}, {"architectures": ["DFlash2DraftModel"], "model_type": "qwen3"}, "DFlash 2"),
+    "Qwen3-Next": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, MODEL.config.to_dict(), "Qwen3-Next's MTP layers"),
+    "DeepSeek": (
+        {"model.layers.61.eh_proj.weight": ONES}, {"model_type": "deepseek_v3"}, "DeepSeek's MTP layers inside a model",
+    ),
+    "MiMo": ({"model.mtp_layers.0.input_proj.weight": ONES}, {"model_type": "mimo"}, "MiMo's MTP layers"),
+    "ReDrafter": ({"drafter.rnn_u.weight": ONES}, None, "ReDrafter.*TensorRT-LLM runs it"),
+    "Domino": ({"fc.weight": ONES}, {"architectures": ["DominoDraftModel"]}, "Domino.*SpecForge runs it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IMITATIONS)
+def test_other_formats_are_refused_by_name_with_what_runs_them(what: str, tmp_path: Path) -> None:
+    weights, config, reason = IMITATIONS[what]
+    with pytest.raises(ValueError, match=f"this is {reason}"):
+        load_drafter(written(tmp_path / "part", weights, config), TARGET, words(23))
+
+
+def test_a_model_with_a_part_that_drafts_is_a_draft_model() -> None:
+    assert head_format({"model_type": "qwen3_5"}, [*MODEL.state_dict(), "mtp.fc.weight"]) == ""
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -197,7 +197,7 @@ def train_medusa(build: Build) -> None:
 
 def train_block(build: Build) -> None:
     taps = default_taps(build.teacher.config.num_hidden_layers)
-    config = head_config(build.teacher, block.LAYERS, tie_word_embeddings=False, block_taps=list(taps))
+    config = block.block_config(build.teacher, taps)
     torch.manual_seed(build.options.seed)
     drafter = block.Block(config, build.teacher, len(taps)).to(build.options.device)
     build.train_head("block", drafter, block.BlockLoss(build.teacher, drafter, config, taps), config.to_dict())
