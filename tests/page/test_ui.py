@@ -262,7 +262,7 @@ def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(tr
 
 def test_a_live_run_streams_one_growing_text(engine):
     updates = list(race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, ""))
-    logs = [update[0] for update in updates if isinstance(update[0], str)]
+    logs = [update[0]["value"] for update in updates if update[0].get("value")]
     assert logs and all(later.startswith(earlier) for earlier, later in itertools.pairwise(logs))
     live = trace.Trace.loads(logs[-1])
     assert live.header.source == "live" and list(live.events) == toyrun.events()
@@ -271,7 +271,8 @@ def test_a_live_run_streams_one_growing_text(engine):
 def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, monkeypatch):
     monkeypatch.setattr(session, "run", lambda _: iter([Step("load", text="Loading."), *[""] * 3, "{}\n"]))
     screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
-    assert "" not in screens and screens[-1] == "{}\n"
+    assert [screen["preparing"] for screen in screens if "preparing" in screen] == ["Starting.", "Loading.", ""]
+    assert [screen["value"] for screen in screens if "value" in screen] == ["{}\n"]
 
 
 def test_a_refused_prompt_touches_nothing_but_the_notice(engine):

@@ -95,6 +95,12 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
+  /* Says what a live run waits for, and dims the run that is still on show. */
+  function paintPreparing() {
+    part.preparing.textContent = props.preparing || "";
+    part.preparing.hidden = !props.preparing;
+  }
+
   /* Replaces the run on show, even if the new one has the same header. */
   function load(/** @type {string} */ log, fromLink = false) {
     props.value = log;
@@ -261,7 +267,11 @@ function mountPlayer(element, props, watch, trigger) {
   };
   Object.assign(root, api);
   labelPlayer(texts, part, SPEEDS);
-  const watchProps = () => [watch("value", () => readNewLog()), watch("ended", markEnded)];
+  const watchProps = () => [
+    watch("value", () => readNewLog()),
+    watch("ended", markEnded),
+    watch("preparing", paintPreparing),
+  ];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);
   readNewLog();

@@ -19,13 +19,17 @@ METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the scripts use
 
 
 def player(log: str = "", render: bool = True) -> gr.HTML:
-    """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason."""
+    """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason.
+
+    `preparing` is a sentence on what a live run waits for, which dims the run on show.
+    """
     return drawn(
         "race/player",
         escaped(log),
         player_words(),
         elem_id="player",
         ended="",
+        preparing="",
         render=render,
         events=["opened", "tried"],
     )

@@ -28,6 +28,7 @@ from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, 
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
+WAITS = ("waiting", "fetch", "compile", "load", "measure")  # steps that the stage shows until the run begins
 ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
@@ -304,7 +305,7 @@ def connect(
     advised = screen.tried(take_advice, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
-        live_run.then(ended, None, screen, **INSTANT)
+        live_run.then(end_run, None, screen, **INSTANT)
         live_run.then(enable_run, None, outputs[1:], **INSTANT)
         live_run.then(name_chosen, [family, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
@@ -324,17 +325,24 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     except InputError as error:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
-    yield gr.skip(), tell(""), gr.update(interactive=False), gr.update(interactive=True)
     log, words = "", strings("page")["notice"]
+    starting = gr.update(preparing=words["starting"])  # the run on screen dims until the new one begins
+    yield starting, tell(""), gr.update(interactive=False), gr.update(interactive=True)
     if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
     for item in session.run(request):
         if isinstance(item, str):
             log += item
-            yield log if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            yield gr.update(value=log, preparing="") if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
         else:
             share = item.done / item.total if item.total else 1.0
             stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
-            yield gr.skip(), tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
+            waits = gr.update(preparing=item.text) if item.name in WAITS else gr.skip()
+            yield waits, tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
+
+
+def end_run() -> Any:
+    """Tell the player that the run is over, for any reason."""
+    return ended() | gr.update(preparing="")
 
 
 def enable_run() -> tuple[Any, ...]:
