@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(error.format_message())
         return 2
     except ModuleNotFoundError as error:  # a package of an optional extra, `app` or `bench`, is missing
-        tell(f"that needs the package {error.name}, which is not installed: pip install {error.name}")
+        tell(f'that needs {error.name}, which is not installed: pip install "specdec-watch[app]" installs all of it')
         return 2
     except ValueError as error:
         tell(str(error))
