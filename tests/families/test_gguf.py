@@ -12,7 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from specdec import load_pair
+from specdec.families.zoo import load_pair
 from specdec.families import chat, hub, presets, published, zoo
 from specdec.models import gguf as reading
 from specdec.models import gguf_header

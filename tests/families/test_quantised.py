@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from specdec import load_pair, SamplingParams
+from specdec import SamplingParams
+from specdec.families.zoo import load_pair
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine

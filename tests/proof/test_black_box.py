@@ -30,7 +30,7 @@ from specdec.proof.pair import toy
 from specdec.proof.power import assumed_draft, GRID, growing, is_shown, OneCycle, power
 from specdec.proof.toys import TableModel
 from specdec.types import SamplingParams
-from specdec.ui.session import CERTIFICATES
+from specdec.ui.recorded import CERTIFICATES
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7

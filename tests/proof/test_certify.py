@@ -26,7 +26,7 @@ from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import recorded, request
-from specdec.ui.session import CERTIFICATES, session
+from specdec.ui.recorded import CERTIFICATES, session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
