@@ -122,8 +122,6 @@ GONE = {
     "run --json": "`run --json` is gone: `specdec run … --save FILE` writes the trace",
     "run --kind": "`run --kind` is gone: `python -m tools.record` records the page's runs, each with its kind",
     "run --key-env": "--key-env is gone: the key is read from SPECDEC_SERVER_KEY",
-    "doctor": "`specdec doctor` is gone: `specdec bench --suite pair --target … --draft …` measures a pair's α, τ, "
-    "costs and best K, and the Guide's “Why do I gain nothing?” says what to change",
     "prove --paths": "`prove --paths` is gone: `prove` always enumerates every toy model that has at most 100 paths",
     "trace FILE OTHER": "`specdec trace` no longer compares runs: `diff` shows where the two .jsonl files differ",
     "run --exit-layer": '--exit-layer is gone: name the layer in the target\'s config.json, as "exit_layers": [4]',

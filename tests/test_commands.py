@@ -163,7 +163,6 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["bench", "--suite", "magic"], "there is no suite"),
         (["bench", "--suite", "pair"], "belong to --suite pair, which needs a target"),
         (["bench", "--tokens", "9", "--server", "x"], "use `specdec run PROMPT --server ADDRESS --plain ADDRESS`"),
-        (["doctor", "--target", "x"], "`specdec bench --suite pair --target … --draft …` measures"),
         (["trace", "a.jsonl", "b.jsonl"], "shows where the two .jsonl files differ"),
         (["x", "--json"], "`specdec run … --save FILE` writes the trace"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),

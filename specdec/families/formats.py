@@ -38,12 +38,12 @@ FORMATS = (
     Format("MiMo's MTP layers", r"mimo\w*mtp|mimo_mtp", r"mtp_layers\.\d+\.", ENGINES),
     Format("Qwen3-Next's MTP layers", r"qwen3_?(next|5)\w*mtp", r"^mtp\.", ENGINES),
     Format("DeepSeek's MTP layers inside a model", r"deepseek_?mtp|glm\w*mtp", r"layers\.\d+\.eh_proj\.", ENGINES),
+    Format("reduced", r"", r"^reads\.weight$"),
     Format("block", r"dflash|dspark", r"^hidden_norm\.weight$"),
     Format("eagle3", r"eagle_?3", r"^d2t$|^midlayer\.|layers\.0\.hidden_norm\."),
     Format("EAGLE-1 or EAGLE-2", r"eagle", r"^fc\.weight$", ENGINES),
     Format("medusa", r"medusa", r"^(medusa_head\.)?\d+\.\d+\.linear\.weight$"),
     Format("mtp", r"", r"^eh_proj\.weight$"),
-    Format("reduced", r"", r"^reads\.weight$"),
 )
 
 
