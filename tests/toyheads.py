@@ -165,6 +165,13 @@ def block_on(target: Transformer, stored: torch.dtype | None = None, vocabulary:
     return BlockHead(layout, block_weights(vocabulary), target, stored)
 
 
+def dflash_on(target: Transformer) -> BlockHead:
+    """Of three tokens: the target's embeddings and output matrix, no table, and a first slot that does not draft."""
+    config = {**block_config(3), "architectures": ["DFlashDraftModel"], "markov_rank": 0}
+    weights = {name: w for name, w in block_weights(3).items() if name != "lm_head.weight" and "markov" not in name}
+    return BlockHead(BlockLayout.parse(config, target.depth), weights, target)
+
+
 def mtp_on(target: Transformer) -> MTPHead:
     return MTPHead(Config.parse(shape().to_dict()), mtp_weights(), target)
 

@@ -1,4 +1,4 @@
-"""The command `specdec`: `run`, `app`, `get`, `trace`, `certify`, `prove`, `train`, `bench`, `export` and `site`.
+"""The command `specdec`.
 
 If the first word is none of these, it is a prompt for `run`. An error is printed as one sentence. The exit code is 2 if
 the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from . import commands
+from .doctor import doctor
 from .render import tell
 from .run import run
 
@@ -23,7 +24,7 @@ LISTS = {"bench": ("-k", "--draft")}  # options that take several words
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (run, *commands.COMMANDS):
+for command in (run, doctor, *commands.COMMANDS):
     app.command()(command)
 
 

@@ -77,11 +77,7 @@ class BlockHead:
     """Denoises all slots at once, and corrects each slot's logits by the token before the slot, if it has a table."""
 
     def __init__(
-        self,
-        layout: BlockLayout,
-        weights: Mapping[str, Tensor],
-        target: Target,
-        stored: torch.dtype | None = None,
+        self, layout: BlockLayout, weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None = None
     ) -> None:
         """Round matrices to `stored`, except lookup tables. Raises ValueError if `weights` do not fit `target`."""
         weights = {name: tensor for name, tensor in weights.items() if not name.startswith(IGNORED)}
@@ -165,10 +161,8 @@ def head_tensors(
     shapes |= {f"{name}.weight": (width,) for name in ("hidden_norm", "norm")}
     layers = range(config.num_hidden_layers)
     shapes |= {f"layers.{i}.{name}": shape for i in layers for name, shape in config.layer_tensors(width).items()}
-    optional = {COPIES[1]: (outputs, width)}
-    if W1 in weights:
-        optional[W2] = (outputs, weights[W1].shape[-1])
-    return shapes | {name: shape for name, shape in optional.items() if name in weights or name == W2}
+    shapes |= {COPIES[1]: (outputs, width)} if COPIES[1] in weights else {}
+    return shapes | ({W2: (outputs, weights[W1].shape[-1])} if W1 in weights else {})
 
 
 class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):

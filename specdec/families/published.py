@@ -63,7 +63,13 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     The class of each kind decides which of its matrices are rounded to the dtype `stored`.
     """
     has_config = gguf_header.is_file(folder) or (folder / "config.json").is_file()
-    config = read_config(folder) if has_config else {}
+    return head_of(read_config(folder) if has_config else {}, weights, target, stored)
+
+
+def head_of(
+    config: Mapping[str, Any], weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None
+) -> Any:
+    """Make the drafter of a config.json ({} if there is none) and its tensors. See `load_head`."""
     form = head_format(config, weights)
     if not form:
         return None
@@ -71,7 +77,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
         raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if form == "medusa":
         return medusa(weights, target, stored)
-    if not has_config:
+    if not config:
         raise ValueError("there is no config.json")
     if form == "reduced":
         return ReducedDraft(Config.parse(config), weights, target, stored)

@@ -132,12 +132,12 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 
 def is_complete(data: Mapping[str, Any]) -> bool:
-    """Return whether this is a Llama's config.json with all fields, and without rotary scaling."""
+    """Return whether this is a Llama's or Qwen3's config.json with all fields, without rotary scaling and windows."""
     return (
-        data.get("model_type") == "llama"
+        data.get("model_type") in ("llama", "qwen3")
         and all(data.get(name) is not None for name in COMPLETE)
         and (data.get("rope_parameters") or {}).keys() == {"rope_type", "rope_theta"}
-        and not (data.get("rope_scaling") or data.get("partial_rotary_factor"))
+        and not (data.get("rope_scaling") or data.get("partial_rotary_factor") or data.get("use_sliding_window"))
     )
 
 

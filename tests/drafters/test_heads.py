@@ -25,6 +25,7 @@ from tests.drafters.naiveheads import naive_eagle3, naive_medusa
 from tests.toyheads import (
     block_on,
     decoder,
+    dflash_on,
     DRAFT_IDS,
     eagle3_config,
     eagle3_weights,
@@ -43,6 +44,7 @@ from tests.toyheads import (
     TARGET,
     TEXT,
     WARM,
+    WIDTH,
 )
 from tools.train import medusa as train_medusa
 
@@ -202,6 +204,8 @@ def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
         ("eagle3", 0),
         ("eagle3:tree", 0),
         ("block", 0),
+        ("DFlash", 0),
+        ("EAGLE-3.1", 0),
         ("mtp", 0),
     ],
 )
@@ -210,10 +214,15 @@ def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int)
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
     eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)
-    block = block_on(target, vocabulary=3)
+    block, dflash = block_on(target, vocabulary=3), dflash_on(target)
+    norms = {f"fc_norm.{i}.weight": torch.linspace(0.5, 1.5, WIDTH) for i in range(3)}
+    tensors = eagle3_weights(3, known) | norms
+    later = Eagle3Head(Config.parse(eagle3_config(known, 3)), tensors, target, TAPS, norm_output=True)
     mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target)
     makers: dict[str, Make] = {
         "block": lambda view: BlockDrafter(view, block, 9),
+        "DFlash": lambda view: BlockDrafter(view, dflash, 9),
+        "EAGLE-3.1": lambda view: Eagle3Drafter(view, later, 9),
         "mtp": lambda view: MTPDrafter(view, mtp, 9),
         "medusa": lambda view: MedusaDrafter(view, medusa),
         "medusa:tree": lambda view: MedusaTreeDrafter(view, medusa),

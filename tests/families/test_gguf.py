@@ -12,8 +12,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from specdec.families.zoo import load_pair
 from specdec.families import chat, hub, presets, published, zoo
+from specdec.families.zoo import load_pair
 from specdec.models import gguf as reading
 from specdec.models import gguf_header
 from specdec.models.grouped import GGUF

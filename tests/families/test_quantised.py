@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from specdec import SamplingParams
-from specdec.families.zoo import load_pair
 from specdec.families import zoo
-from specdec.families.zoo import EMBEDDED, Family
+from specdec.families.zoo import EMBEDDED, Family, load_pair
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import tasks

@@ -1,0 +1,111 @@
+"""The doctor names what was planted in heads that were trained, and finds nothing in those that are right."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from specdec import cli
+from specdec.families import doctor, zoo
+from specdec.families.doctor import Convention, Examination, Text
+from specdec.models.checkpoint import read_config, read_weights
+from specdec.paths import ASSETS
+
+FAMILY = ASSETS / "family"
+Plant = Callable[[dict[str, Any], doctor.Weights], tuple[dict[str, Any], doctor.Weights]]
+
+
+@pytest.fixture(scope="module")
+def family() -> zoo.Family:
+    return zoo.load("embedded")
+
+
+@pytest.fixture(scope="module")
+def texts(family: zoo.Family) -> list[Text]:
+    return list(doctor.own_texts(family, doctor.prompts_of(family)[:3]))
+
+
+def planted(folder: Path, head: str, plant: Plant) -> Path:
+    config, weights = plant(read_config(FAMILY / head), read_weights(FAMILY / head))
+    save_file({name: tensor.clone().contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def keys(**changes: Any) -> Plant:
+    return lambda config, weights: (config | changes, weights)
+
+
+def tensors(convention: Callable[[doctor.Weights], doctor.Weights]) -> Plant:
+    """All of these changes undo themselves."""
+    return lambda config, weights: (config, convention(weights))
+
+
+def of(head: str, kind: str) -> Convention:
+    config, weights = read_config(FAMILY / head), read_weights(FAMILY / head)
+    target = zoo.load("embedded").target
+    return next(way for make in doctor.MAKERS[head] for way in make(config, weights, target) if way.kind == kind)
+
+
+def both(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
+    change = of("mtp", "order").tensors
+    assert change is not None
+    return config | {"head_dim": 32, "num_attention_heads": 6, "num_key_value_heads": 6}, change(weights)
+
+
+FAULTS: list[tuple[str, Plant, set[str]]] = [
+    ("eagle3", keys(norm_output=True), {"norm_output"}),
+    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors or dict)(config, weights), {"norms"}),
+    ("mtp", both, {"attention", "order"}),
+    ("block", keys(architectures=["DFlashDraftModel"]), {"sample_from_anchor"}),
+]
+
+
+@pytest.mark.parametrize(("head", "plant", "kinds"), FAULTS, ids=[" ".join((h, *sorted(k))) for h, _, k in FAULTS])
+def test_a_planted_fault_is_named(
+    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path: Path
+) -> None:
+    found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
+    assert (found.status, {way.kind for way in found.best.conventions}) == (1, kinds)
+    assert found.attempts[0] is found.best
+
+
+@pytest.mark.parametrize("head", ["medusa", "mtp"])
+def test_nothing_is_found_in_a_head_that_is_right(head: str, family: zoo.Family, texts: list[Text]) -> None:
+    found = Examination(family, FAMILY / head, texts).diagnose()
+    assert found.status == 0 and found.best is found.stated
+
+
+def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path: Path) -> None:
+    def untrained(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
+        torch.manual_seed(0)
+        return config, {name: torch.randn_like(w) * w.std() if w.dim() == 2 else w for name, w in weights.items()}
+
+    assert Examination(family, planted(tmp_path, "mtp", untrained), texts).diagnose().status == 2
+
+
+def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
+    """A drafter that is the target itself overlaps wholly, whatever the text."""
+    measured = Examination(family, FAMILY / "mtp", texts).attempt()
+    assert 0.0 < measured.chance < min(measured.by_place) and max(measured.by_place) < 1.0
+
+
+def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
+    config = read_config(tmp_path / "head") | {"norm_output": True}
+    (tmp_path / "head" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "prompts.txt").write_text("def main(argv):\n\nThe old man\n")
+    command = ["doctor", "--target", "embedded", "--draft", str(tmp_path / "head")]
+    assert cli.main([*command, "--prompts", str(tmp_path / "prompts.txt"), "--fix"]) == 1
+    out = capsys.readouterr().out
+    assert "A convention is wrong." in out and '"norm_output": false' in out
+    assert read_config(tmp_path / "head") == config | {"norm_output": False}
+    assert cli.main(["doctor", "--target", "embedded", "--draft", str(FAMILY / "draft_model")]) == 2
+    assert "this is a draft model" in capsys.readouterr().err
