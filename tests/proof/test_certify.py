@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from specdec.families import zoo
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
@@ -24,9 +25,10 @@ from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
-from specdec.types import SamplingParams
+from specdec.types import SamplingParams, Step
 from specdec.ui import recorded, request
-from specdec.ui.recorded import CERTIFICATES, session
+from specdec.ui.recorded import CERTIFICATES
+from specdec.ui.session import session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
@@ -219,12 +221,12 @@ def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: 
 @pytest.mark.long
 def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> None:
     news = list(session.certify(request.check_certificate("toy", "from_target", 100, 1)))
-    states = [json.loads(one.text) for one in news if one.kind == "lines" and one.text]
+    states = [json.loads(item) for item in news if isinstance(item, str) and item]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == session.News("done", strings("page")["notice"]["certified"])
+    assert news[-1] == Step("done", text=strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
-    assert sum(one.kind == "lines" for one in islice(growing, 6)) >= 2
+    assert sum(isinstance(item, str) for item in islice(growing, 6)) >= 2
     growing.close()
     assert not session.machine.locked()
 
@@ -234,7 +236,7 @@ def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(
 ) -> None:
     assert all(recorded.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
     assert recorded.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
-    monkeypatch.setattr(session, "CERTIFICATES", tmp_path / "none.json")
+    monkeypatch.setattr(recorded, "CERTIFICATES", tmp_path / "none.json")
     assert recorded.recorded_certificates("toy") == {}
 
 
@@ -245,7 +247,7 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 @real_models
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=[as_recorded, pytest.mark.long])])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
-    pair, recorded = pairs.embedded(prompts()["story"][0]), RECORDED["embedded"][key]
+    pair, recorded = pairs.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token
     result = closed_form(pair, MISTAKES.get(key))
     assert result["error"] == pytest.approx(recorded["closed"]["error"], rel=1e-3, abs=1e-12)
@@ -257,8 +259,8 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     """The page's pair is the larger one; the smaller distribution is a part of it."""
-    pairs.embedded.cache_clear()
-    pair = pairs.embedded("Once upon a time there was a")
+    family = zoo.load()
+    pair = pairs.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)
     pair.params, pair.greedy_limit = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
@@ -267,4 +269,4 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):
-        pairs.embedded("word " * 3000)
+        pairs.embedded(family, "word " * 3000)
