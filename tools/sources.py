@@ -21,7 +21,7 @@ def sources() -> dict[str, list[dict[str, Any]]]:
 
     `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `beside`: measurements by
     others. `answers`: statements in the Guide about other software. `certified`: statements about engines in
-    docs/certify-a-server.md and docs/reports.
+    docs/certify-a-server.md and docs/reports. `claims`: figures that the tab Theory works out.
     """
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 
