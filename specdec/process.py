@@ -206,12 +206,14 @@ def serve(connection: Connection, module: str) -> None:
 
 
 def compile_layers() -> None:
-    """Import the engine and compile the layers of small models, while the page fetches the first pair."""
-    from . import engine
+    """Compile the layers of small models and import the engine, while the page fetches the first pair."""
+    import torch
+
     from .models.native import library
 
-    if engine.zoo.resolve_device("auto") == "cpu":
+    if not torch.cuda.is_available():
         library()
+    importlib.import_module(f"{__package__}.engine")
 
 
 class Engines:

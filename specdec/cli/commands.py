@@ -46,7 +46,11 @@ def app(
     os.environ[exposure.EXPOSURE] = exposure_name
     if public:
         os.environ["SPECDEC_PUBLIC"] = "1"
+    from .. import children
     from ..figures import machine
+
+    if device != "cuda" and not machine.gpu_memory():
+        children.start("specdec.models.build")  # ten seconds on a new machine, while the page is imported
     from ..ui import classroom
     from ..ui.build import build
     from ..ui.session import session

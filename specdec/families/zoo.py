@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -313,12 +314,14 @@ def load_target(
     stored: torch.dtype | None = None,
 ) -> Family:
     """Load a checkpoint without drafters. Its tokenizer and chat template are in `tokenizer_folder`."""
-    model = published.load_model(folder, dtype, device, stored)
+    with ThreadPoolExecutor(1) as pool:  # a template is rendered in a process of its own
+        template = pool.submit(chat.load_chat, tokenizer_folder)
+        model = published.load_model(folder, dtype, device, stored)
     tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     family = Family(name, model, tokenizer, {})
     family.prefix, family.end_tokens = published.prefix(tokenizer), published.end_tokens(folder)
-    family.chat = chat.load_chat(tokenizer_folder)
+    family.chat = template.result()
     return family
 
 

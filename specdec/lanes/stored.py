@@ -12,7 +12,7 @@ from typing import Any
 from .. import __version__
 from ..families.zoo import Family
 from ..figures import machine
-from ..models.native import folder
+from ..models.build import folder
 from ..types import Costs
 
 

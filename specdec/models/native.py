@@ -1,41 +1,32 @@
 """Run all layers of a small model on a CPU in one call of C++; torch would need twenty calls for each layer.
 
-g++ compiles `native.cpp` at the first use on a machine; the library stays in the user's cache folder. If g++ fails,
-models run in torch. A row's result is the same in every bit, whatever other rows the pass has.
+`build.py` compiles `native.cpp` at the first use on a machine. If that fails, models run in torch. A row's result is
+the same in every bit, whatever other rows the pass has.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes as C
-import errno
-import hashlib
 import logging
 import os
-import re
-import shutil
 import subprocess
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from . import build
 from .cache import StaticCache
 from .grouped import Grouped
 
-SOURCE = Path(__file__).with_suffix(".cpp")
-COMPILE = "-std=c++17 -O3 -march=native -ffp-contract=off -fopenmp -shared -fPIC -w".split()
 BLOCK = 32  # outputs in a block; their weights for one input are adjacent in memory
 REGISTER = 16  # float32 numbers in the largest register
 OFF = "SPECDEC_NATIVE"  # environment variable; the value 0 switches the C++ off
 
 log = logging.getLogger(__name__)
-_compiling = threading.Lock()
 
 
 class MatrixStruct(C.Structure):
@@ -68,8 +59,7 @@ def found_or_missing() -> tuple[C.CDLL | None, str]:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None, ""
     try:
-        with _compiling:
-            compiled = load_library()
+        compiled = C.CDLL(str(build.library_file()))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         log.info("models run in torch, not in C++: %s", error)
         return None, getattr(error, "strerror", None) or "g++ failed"
@@ -89,49 +79,6 @@ def found_or_missing() -> tuple[C.CDLL | None, str]:
 def runs_on(device: str) -> bool:
     """Return whether the compiled library multiplies matrices on `device`. Nothing is compiled for a GPU."""
     return torch.device(device).type == "cpu" and library() is not None
-
-
-def load_library() -> C.CDLL:
-    """Load the library. Compile it first unless `folder()` has it whole. Raises OSError or SubprocessError."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise FileNotFoundError(errno.ENOENT, "no g++")
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
-    processor = "".join(re.findall(r"^(?:model name|flags)\b.*", Path("/proc/cpuinfo").read_text(), re.M)[:2])
-    ingredients = [SOURCE.read_bytes(), " ".join(COMPILE).encode(), version, processor.encode()]
-    file = folder() / f"native-{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:16]}.so"
-    if is_whole(file):
-        return C.CDLL(str(file))
-    log.warning("compiling the layers of small models for this processor; this takes about ten seconds, once")
-    part = file.with_suffix(f".{os.getpid()}")
-    try:
-        subprocess.run([compiler, *COMPILE, str(SOURCE), "-o", str(part)], capture_output=True, check=True, timeout=300)
-        code = part.read_bytes()
-        part.chmod(0o600)
-        part.write_bytes(code + hashlib.sha256(code).digest())
-        compiled = C.CDLL(str(part))
-        os.replace(part, file)  # atomic: several processes may compile at the same time
-    finally:
-        part.unlink(missing_ok=True)
-    return compiled
-
-
-def is_whole(file: Path) -> bool:
-    """Return whether `file` ends with the digest of what is before it, and only this user could have written it."""
-    with contextlib.suppress(FileNotFoundError):
-        status, data = file.stat(), file.read_bytes()
-        own = status.st_uid == os.geteuid() and not status.st_mode & 0o022
-        return own and hashlib.sha256(data[:-32]).digest() == data[-32:]
-    return False
-
-
-def folder() -> Path:
-    """Make and return the folder of compiled libraries, in the user's cache. Raises OSError if others can write it."""
-    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if place.stat().st_uid != os.geteuid() or place.stat().st_mode & 0o022:
-        raise PermissionError(errno.EACCES, "others can write to the folder of compiled libraries")
-    return place
 
 
 @dataclass(slots=True)

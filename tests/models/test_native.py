@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specdec.events import Failed
 from specdec.loop import generate, Task
-from specdec.models import folding, native
+from specdec.models import build, folding, native
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
@@ -418,7 +418,7 @@ def test_where_it_cannot_be_compiled_torch_runs_the_model(
     does: str | None, fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = None if does is None else compiler(fresh, does)
-    monkeypatch.setattr(native.shutil, "which", lambda name: found)
+    monkeypatch.setattr(build.shutil, "which", lambda name: found)
     model, again = made(GROUPED), made(GROUPED, in_torch=True)
     assert model.native is None and native.missing() and str(fresh / "g++") not in native.missing()
     assert equal(*([one.forward(TEXT[:9], one.new_cache(9), rows=9)] for one in (model, again)))
@@ -456,9 +456,9 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(
         pytest.skip("only root can give a file away")
     count = fresh / "count"
     found = compiler(fresh, STUB.format(count=count))
-    monkeypatch.setattr(native.shutil, "which", lambda name: found)
+    monkeypatch.setattr(build.shutil, "which", lambda name: found)
     assert loads_anew() and loads_anew() and count.read_text() == "\n"
-    (file,) = (fresh / "cache" / "specdec").iterdir()
+    (file,) = (fresh / "cache" / "specdec").glob("*.so")
     other = fresh / "other" / "specdec"  # the loader knows the first one's place by now
     other.mkdir(parents=True, mode=0o700)
     DAMAGES[how](shutil.copy(file, other / file.name))
@@ -470,7 +470,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
 def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "load_library", lambda: 1 / 0)
+    monkeypatch.setattr(build, "library_file", lambda: 1 / 0)
     if why == "switched off":
         monkeypatch.setenv(native.OFF, "0")
     else:
@@ -484,8 +484,8 @@ def test_without_avx512_it_says_the_same(monkeypatch: pytest.MonkeyPatch, reques
     """On a processor that has it, as it is compiled for one that has not."""
     as_compiled = products_of_codes()
     request.getfixturevalue("fresh")
-    plain = [flag for flag in native.COMPILE if flag != "-march=native"]
-    assert len(plain) < len(native.COMPILE)
-    monkeypatch.setattr(native, "COMPILE", [*plain, "-mavx2", "-mfma", "-mf16c"])
+    plain = [flag for flag in build.COMPILE if flag != "-march=native"]
+    assert len(plain) < len(build.COMPILE)
+    monkeypatch.setattr(build, "COMPILE", [*plain, "-mavx2", "-mfma", "-mf16c"])
     native.found_or_missing.cache_clear()
     assert equal(products_of_codes(), as_compiled)
