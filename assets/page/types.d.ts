@@ -44,6 +44,8 @@ type Parts = Record<string, Part>;
 type Props = Record<string, any>;
 type Watch = (names: string | string[], act: Act) => unknown;
 type Trigger = (event: string, detail?: object) => unknown;
+/** A component's script exports it as `mount`, and Gradio calls it. */
+type Mount = (element: HTMLElement, props: Props, watch: Watch, trigger: Trigger, server: Server) => void;
 /** The functions of Python that a component may call. */
 type Server = Record<string, (...values: any[]) => Promise<any>>;
 

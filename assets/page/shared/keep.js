@@ -168,5 +168,5 @@ function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   });
 }
 
-/** @param {HTMLElement} element @param {Props} props */
+/** @type {Mount} */
 export const mount = (element, props) => whenPlayerReady((player) => keepState(props, player));
