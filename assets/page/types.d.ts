@@ -294,6 +294,8 @@ interface PlayerApi {
   load(log: string, fromLink?: boolean): void;
   grow(log: string): void;
   ended(): void;
+  /** Notes that a reload brought back the run on show. */
+  returned(): void;
   moment(): Required<Moment>;
   show(moment: Moment): void;
   moveTo(place: Element, props: Props, watch: Watch, trigger?: Trigger | null): void;

@@ -158,6 +158,7 @@ function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   window.addEventListener("sd-settings", compareSettings);
   player.addEventListener("sd-run", compareSettings);
   player.addEventListener("sd-ended", compareSettings);
+  if (restoredLog && player.log() === restoredLog) player.returned();
   compareSettings();
 
   window.addEventListener("pagehide", () => {
