@@ -44,6 +44,8 @@ type Parts = Record<string, Part>;
 type Props = Record<string, any>;
 type Watch = (names: string | string[], act: Act) => unknown;
 type Trigger = (event: string, detail?: object) => unknown;
+/** A component's script exports it as `mount`, and Gradio calls it. */
+type Mount = (element: HTMLElement, props: Props, watch: Watch, trigger: Trigger, server: Server) => void;
 /** The functions of Python that a component may call. */
 type Server = Record<string, (...values: any[]) => Promise<any>>;
 
@@ -292,6 +294,8 @@ interface PlayerApi {
   load(log: string, fromLink?: boolean): void;
   grow(log: string): void;
   ended(): void;
+  /** Notes that a reload brought back the run on show. */
+  returned(): void;
   moment(): Required<Moment>;
   show(moment: Moment): void;
   moveTo(place: Element, props: Props, watch: Watch, trigger?: Trigger | null): void;

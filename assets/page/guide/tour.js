@@ -212,7 +212,6 @@ function mountTour(element, props, server, player) {
   if (new URLSearchParams(location.search).has("tour")) startTour(null);
 }
 
-/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
- * @param {Server} server */
+/** @type {Mount} */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountTour(element, props, server, player));

@@ -197,7 +197,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
   setChoice({});
 }
 
-/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
- * @param {Server} server */
+/** @type {Mount} */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountLossless(element, props, watch, trigger, server, player));

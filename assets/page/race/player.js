@@ -84,12 +84,18 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
+  /* Notes that a reload brought back the run on show, so that nothing writes it any more. */
+  function noteReturn() {
+    view.returnedRun = view.run;
+    view.run.closed = true;
+    heading.paint();
+    draw();
+  }
+
   /* Closes a live run whose stream has ended, so that the replay can go to the run's end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;
-    if (props.ended === "kept") view.returnedRun = view.run; // from `handlers/restore.js`, after a reload
-    heading.paint();
     if (reducedMotion) view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));
@@ -261,6 +267,7 @@ function mountPlayer(element, props, watch, trigger) {
       readNewLog();
     },
     ended: markEnded,
+    returned: noteReturn,
     moment: playback.moment,
     show: playback.showMoment,
     moveTo,

@@ -19,9 +19,12 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     event.preventDefault();
     const player = document.querySelector(".sd-player"),
       run = player.run && player.run();
-    if (document.querySelector("#run").disabled || (run && !isOver(run)))
-      document.querySelector("#notice p").say(player.words.say.running);
-    else document.querySelector("#run").click();
+    if (!document.querySelector("#run").disabled && (!run || isOver(run)))
+      return document.querySelector("#run").click();
+    const line = document.querySelector("#notice p"),
+      text = player.words.say.running;
+    line.say(text);
+    player.addEventListener("sd-ended", () => line.textContent === text && line.say(""), { once: true });
   });
 
   /** The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them.

@@ -158,6 +158,7 @@ function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   window.addEventListener("sd-settings", compareSettings);
   player.addEventListener("sd-run", compareSettings);
   player.addEventListener("sd-ended", compareSettings);
+  if (restoredLog && player.log() === restoredLog) player.returned();
   compareSettings();
 
   window.addEventListener("pagehide", () => {
@@ -168,5 +169,5 @@ function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   });
 }
 
-/** @param {HTMLElement} element @param {Props} props */
+/** @type {Mount} */
 export const mount = (element, props) => whenPlayerReady((player) => keepState(props, player));

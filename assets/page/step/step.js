@@ -286,7 +286,6 @@ function mountStepper(element, props, server, player) {
   openWantedStep();
 }
 
-/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
- * @param {Server} server */
+/** @type {Mount} */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountStepper(element, props, server, player));

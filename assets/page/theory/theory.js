@@ -192,5 +192,5 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
   measureWidths();
 }
 
-/** @param {HTMLElement} element @param {Props} props */
+/** @type {Mount} */
 export const mount = (element, props) => whenPlayerReady((player) => mountTheory(element, props, player));

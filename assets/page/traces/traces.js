@@ -191,7 +191,6 @@ function mountTraces(element, props, server, player) {
     document.addEventListener(type, handleDrag);
 }
 
-/** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
- * @param {Server} server */
+/** @type {Mount} */
 export const mount = (element, props, watch, trigger, server) =>
   whenPlayerReady((player) => mountTraces(element, props, server, player));
