@@ -112,7 +112,7 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "strict_cors": True,
         "ssr_mode": False,
         "share": False,
-        "state_session_capacity": 80,  # a session takes half a megabyte, and every API call creates one
+        "state_session_capacity": 80,  # every API call creates a session
         "max_threads": 64,  # leaves threads for the page while the queue is full
         "footer_links": ["api"],
         "app_kwargs": {
