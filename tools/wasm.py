@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from specdec.models.native import SOURCE
+from specdec.models.build import SOURCE
 
 PLACE = Path(__file__).resolve().parents[1] / "assets/page/engine"
 RELAXED = ("-mrelaxed-simd",)
