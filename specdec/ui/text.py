@@ -118,8 +118,8 @@ def _file(name: str, language: str) -> Path:
 @functools.cache
 def prompts() -> dict[str, list[str]]:
     """Read the example prompts by kind. They are always English, the language of the recorded runs' models."""
-    examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return examples | {kind: lists["page"] for kind, lists in questions().items()}
+    texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    return {kind: lists["page"] for kind, lists in (texts | questions()).items()}
 
 
 @functools.cache
