@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
@@ -72,16 +71,12 @@ def check_setting(setting: Setting, value: Any) -> Any:
 def check_number(setting: Setting, value: Any) -> Any:
     """Return a number if it is within its bounds. For an integer, 4.0 is accepted (sliders send it), 4.5 is refused."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
-    in_bounds = is_number(value) and low <= value <= high
-    if not in_bounds or (whole and value != int(value)):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and low <= value <= high) or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
         error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
         raise InputError(say(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_prompt(prompt: Any) -> str:
@@ -140,20 +135,10 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 # ---- certificates ----
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateRequest:
-    """A checked request for a certificate. `mistake` "" means the correct rule. `text` is for the pair "embedded"."""
-
-    pair: str
-    mistake: str
-    draws: int
-    seed: int
-    text: str = ""
-
-
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
-) -> CertificateRequest:
+) -> tuple[Any, ...]:
+    """Return the checked arguments of the engine's `certify`. `mistake` "" means the correct rule."""
     mistakes = strings("lossless")["mistakes"]
     if pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
@@ -162,7 +147,7 @@ def check_certificate(
     if draws not in DRAWS:
         raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
     seed = check_number(SETTINGS["seed"], seed)
-    return CertificateRequest(pair, mistake, int(draws), seed, check_prompt(text) if pair == "embedded" else "")
+    return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 
 
 # ---- links ----
