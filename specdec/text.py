@@ -17,17 +17,12 @@ SENTENCEPIECE_SPACE = "▁"
 BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-def is_panic(error: BaseException) -> bool:
-    """Return whether `error` is a panic of the tokenizer's Rust code, which `except Exception` does not catch."""
-    return type(error).__name__ == "PanicException"
-
-
 def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
     """Encode a text without special tokens. Raises ValueError if the tokenizer panics."""
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
     except BaseException as error:
-        if not is_panic(error):
+        if type(error).__name__ != "PanicException":  # of its Rust code; `except Exception` does not catch it
             raise
         reason = " ".join(str(error).split())[:200]
         raise ValueError(TranslatableText("The tokenizer broke off at this text: {reason}", reason=reason)) from error

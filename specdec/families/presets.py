@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,10 +82,6 @@ def has_chat_template(spec: str) -> bool:
         place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
         return place is None or bool(chat.template_of(place)[0])
     return True
-
-
-def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
-    return SEPARATOR.join((target, *drafts))
 
 
 def host_pair() -> str:

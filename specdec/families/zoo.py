@@ -5,6 +5,7 @@ An `Engine` owns a loaded family. Runs do not change its models.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -338,7 +339,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
 def stored_bytes(place: Path) -> int:
     """Return the bytes of a checkpoint's weights. Each weight in a GGUF file counts as 16 bits."""
     if gguf_header.is_file(place):
-        return torch.bfloat16.itemsize * gguf_header.read_header(place).weight_count
+        return sum(2 * math.prod(entry.shape) for entry in gguf_header.read_header(place).entries.values())
     if not any(place.glob("*.safetensors")):
         return 0  # loading will raise an error
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())

@@ -79,13 +79,9 @@ class LaneStats:
             elif isinstance(event, Finished):
                 stats.eager, stats.counted = event.eager, event.counted
                 if stats.server and event.counted not in ("exact", "merged"):
-                    stats.use_sums(event.drafted or 0, event.accepted or 0)
+                    stats.drafted = event.drafted or 0
+                    stats.sums, stats.accepted_at, stats.judged_at = (stats.drafted, event.accepted or 0), [], []
         return stats
-
-    def use_sums(self, drafted: int, accepted: int) -> None:
-        """Store the sums of a server that does not report each cycle."""
-        self.drafted, self.sums = drafted, (drafted, accepted)
-        self.accepted_at, self.judged_at = [], []
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
         """Count the levels of the draft that were judged, and those that were passed.

@@ -46,11 +46,6 @@ class Header:
     fields: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
 
-    @property
-    def weight_count(self) -> int:
-        """The number of weights in all tensors."""
-        return sum(math.prod(entry.shape) for entry in self.entries.values())
-
     def value(self, name: str, default: Any = None) -> Any:
         """Return a field, or `default` if the file lacks it. Raises ValueError if there is no default either."""
         if (value := self.fields.get(name, default)) is None:

@@ -235,7 +235,7 @@ class Examination:
         tests = against_distributions(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
-            "tests": [test_figures(test) for test in tests],
+            "tests": [[rounded(test.statistic), test.degrees, rounded(test.tail)] for test in tests],
             "red": [test.tail < self.alarm for test in tests],
             "witness": self.witness(context),
         }
@@ -314,8 +314,3 @@ def against_distributions(counts: Counter[tuple[int, ...]], distributions: Seque
         g_test(counts_in(first, counts), first),
         *(g_test_after_first(counts, first, distribution) for distribution in longer),
     ]
-
-
-def test_figures(test: GTest) -> list[float | None]:
-    """Return the test's G, degrees of freedom, and bound on the probability of a G this large, for JSON."""
-    return [rounded(test.statistic), test.degrees, rounded(test.tail)]

@@ -20,7 +20,8 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
     idle = describe_idleness(contexts)
-    different, failing = greedy_differences(contexts), [context for context in contexts if any(context.get("red", ()))]
+    different = [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
+    failing = [context for context in contexts if any(context.get("red", ()))]
     if result["reference"] == "weights" and any(context["red"][0] for context in failing):
         return verdict(
             UNKNOWN,
@@ -48,11 +49,6 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     )
     silent = ["The server does not report whether it drafted anything."]
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
-
-
-def greedy_differences(contexts: Sequence[Any]) -> list[Any]:
-    """Return the contexts whose greedy text differs from plain decoding's for another reason than a near-tie."""
-    return [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
 
 
 def name_reference(result: dict[str, Any]) -> str:

@@ -33,11 +33,6 @@ def recorded_names() -> list[str]:
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
-def first_recorded() -> str:
-    """Return the run for the first screen, or "" if no run is recorded."""
-    return recorded(next(iter(recorded_names()), ""))
-
-
 def sampled_name() -> str:
     return next(filter(recorded, FIRST[1:]), "")
 
