@@ -70,5 +70,4 @@ def limits() -> Exposure:
 
 
 def is_public() -> bool:
-    """Return whether anyone can reach this page."""
     return name() == "public"

@@ -51,7 +51,6 @@ class Method:
 
     @property
     def embedded(self) -> bool:
-        """Return whether the embedded family has this method."""
         return bool(self.folder) or self.part in ("", EXIT)
 
     @property
@@ -81,7 +80,6 @@ def import_class(path: str) -> type[Any]:
 
 
 def tree_variant(method: Method, drafter: str) -> Method:
-    """Make the method that drafts trees with the same weights."""
     return replace(method, name=f"{method.name}:tree", drafter=drafter, tree=True, variant_of=method.name)
 
 

@@ -67,7 +67,6 @@ class EngineProcess:
             return self._process
 
     def join(self) -> None:
-        """Wait until the process has ended."""
         if self._process:
             self._process.join()
 
@@ -77,7 +76,6 @@ class EngineProcess:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Call:
-        """Call the function `name` of `CALLS`."""
         return Call(self, (name, arguments, options))
 
 
@@ -289,7 +287,6 @@ def run(
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
-    """Send a certificate as it grows."""
     from .proof import certify as certificate
     from .proof import pair as pairs
     from .proof.mistakes import MISTAKES

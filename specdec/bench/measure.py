@@ -25,8 +25,6 @@ Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison 
 
 @dataclass(frozen=True)
 class Case:
-    """A drafter and the settings to measure it with."""
-
     drafter: str
     domain: str
     temperature: float

@@ -11,7 +11,6 @@ from ..paths import ASSETS
 
 
 def read_prompts(file: str) -> dict[str, tuple[str, ...]]:
-    """Return the prompts by kind."""
     kinds = json.loads((ASSETS / file).read_text(encoding="utf-8"))
     return {kind: tuple(halves["bench"]) for kind, halves in kinds.items() if "bench" in halves}
 

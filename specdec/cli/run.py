@@ -41,7 +41,6 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def make_flag(setting: Setting, flag: Flag) -> Parameter:
-    """Make the command's parameter for a setting."""
     return Parameter(
         setting.name,
         KEYWORD_ONLY,

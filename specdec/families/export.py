@@ -74,7 +74,6 @@ def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
-    """Make vLLM's config for the heads."""
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:

@@ -92,7 +92,6 @@ def controls(header: Header) -> dict[str, str]:
 
 
 def end_tokens(header: Header) -> frozenset[int]:
-    """Return the tokens that end a text or an answer."""
     texts = header.value("tokenizer.ggml.tokens")
     named = (header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
     marked = (i for i, text in enumerate(texts) if text in ENDS)

@@ -58,7 +58,6 @@ class LoadedMethod:
         return getattr(self.part, "parameters", 0)
 
     def view(self, target: LoadedModel) -> TargetView:
-        """Make the view of the target for one run."""
         return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
 
 

@@ -69,7 +69,6 @@ def gpu_memory() -> int | None:
 
 
 def describe() -> dict[str, str | int]:
-    """Return facts of the machine, ready for JSON."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
     torch = sys.modules.get("torch")  # the page's own process does not load torch
     if torch is not None:

@@ -172,7 +172,6 @@ class DeviceCycle:
         self.limit.mul_(self.sound)  # NaN or inf in the logits: ignore the draft
 
     def _numbers(self) -> Tensor:
-        """Return the random numbers of this cycle."""
         return self.numbers.index_select(0, self.length)[0]
 
     def _verify(self, bucket: int, k: int) -> None:

@@ -40,7 +40,6 @@ def bucket_for(end: int, capacity: int) -> int:
 
 
 def aligned(capacity: int) -> int:
-    """Round a number of positions up to a multiple of ALIGNED."""
     return -(-capacity // ALIGNED) * ALIGNED
 
 

@@ -88,7 +88,6 @@ def library_model(model: FolderModel, peers: dict[Any, Any]) -> Any:
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """Load transformers' model from a checkpoint."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
     return build(library_config(read_config(folder)), weights, dtype, device)
 

@@ -73,7 +73,6 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def read_file(path: Path) -> Weights:
-    """Read the tensors of one safetensors file."""
     from safetensors.torch import load_file
 
     try:

@@ -30,8 +30,6 @@ def is_file(place: str | Path) -> bool:
 
 
 class Entry(NamedTuple):
-    """Describes a tensor in the file."""
-
     kind: int  # ggml's number for the quantisation
     shape: tuple[int, ...]  # outputs first
     start: int  # offset in the file, in bytes

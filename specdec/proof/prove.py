@@ -120,7 +120,6 @@ def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
 
 
 def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase]]) -> str:
-    """Describe what a proof covers."""
     all_free = [case for case in loops if case.free is None]
     cycles = [cycle for group in cycle_groups.values() for cycle in group]
     k, size = max(case.k for case in all_free), max(case.vocabulary for case in all_free)

@@ -70,8 +70,6 @@ class Weights:
 
 @dataclass
 class Context:
-    """One prompt, and its results so far."""
-
     name: str
     prompt: tuple[int, ...]
     plain_texts: Counter[tuple[int, ...]] = field(default_factory=Counter)

@@ -52,7 +52,6 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
 
 
 def name_reference(result: dict[str, Any]) -> str:
-    """Name the distribution that the server was compared with."""
     if result["reference"] == "weights":
         return "the exact distribution of the target's weights"
     return "the distribution that the plain server reports"

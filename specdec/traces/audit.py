@@ -42,8 +42,6 @@ def shown(name: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """A contradiction in a trace."""
-
     lane: str
     cycle: int
     reason: TranslatableText
@@ -104,7 +102,6 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
 
 
 def faultless(audits: Iterable[LaneAudit]) -> bool:
-    """Whether no lane has a fault."""
     return not any(result.faults for result in audits)
 
 

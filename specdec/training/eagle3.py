@@ -24,8 +24,6 @@ QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query
 
 
 class Eagle3(TrainableDraft):
-    """An EAGLE-3 head in training."""
-
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
         width = target.width

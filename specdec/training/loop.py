@@ -121,7 +121,6 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @torch.no_grad()
 def exchange(model: nn.Module, weights: Sequence[Tensor]) -> None:
-    """Swap the model's parameters with `weights`."""
     for parameter, weight in zip(model.parameters(), weights, strict=True):
         previous = parameter.clone()
         parameter.copy_(weight)

@@ -143,8 +143,6 @@ def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
 
 
 class HeldOut:
-    """Measures drafters on held-out texts."""
-
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
         self.draft_ids = draft_ids

@@ -41,8 +41,6 @@ Stop = Callable[[], bool]
 
 
 class Writer:
-    """Lets a target write texts until it is stopped."""
-
     def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int | None = None, seed: int = 0) -> None:
         """Prepare to write `rows` texts at once; by default as many as fit into memory."""
         assert isinstance(family.target, Transformer)

@@ -110,7 +110,6 @@ def family_name(family: str) -> str:
 
 
 def family_line(family: str) -> str:
-    """Describe a family in a sentence."""
     words = strings("page")["settings"]
     if family == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
@@ -147,7 +146,6 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers implements the method of `drafter`."""
     method = find_method(drafter)
     return method is not None and method.peer and not inner_drafter(drafter)
 

@@ -15,7 +15,6 @@ Row = dict[str, Any]
 
 
 def report() -> dict[str, Any]:
-    """Read the bench's report on all methods."""
     return read_json(RESULTS / "methods.json")
 
 

@@ -81,7 +81,6 @@ def earlier_files(folder: Path) -> list[Path]:
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """Return the HTML of the page, in the current language."""
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
         "language": TAGS[language()],

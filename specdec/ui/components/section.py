@@ -38,7 +38,6 @@ def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
 
 
 def lines(texts: Sequence[str], **more: Any) -> None:
-    """Write a few sentences as paragraphs."""
     inside = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
     gr.HTML(html_template=f'<div class="sd-lines">{inside}</div>', apply_default_css=False, **more)
 

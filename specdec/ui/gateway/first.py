@@ -51,7 +51,6 @@ def tags(language: str, picture: str) -> str:
 
 @cache
 def screen(language: str) -> bytes:
-    """Fill in the first screen's markup and script."""
     template, script = ((PAGE / f"shared/first.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     with speaking(language):
         waiting = html.escape(strings("page")["waiting"])

@@ -16,8 +16,6 @@ LEADS = "specdec.leads"  # in class mode, scope[LEADS] says whether the teacher 
 
 
 class RateLimit:
-    """Limits the runs of an address in a minute."""
-
     def __init__(self) -> None:
         self._runs = deque[tuple[float, str]]()  # time and address, oldest first
         self._lock = threading.Lock()

@@ -8,5 +8,4 @@ TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 
 
 def labels() -> dict[str, str]:
-    """Return the label of each tab in the current language."""
     return {name: strings(name)["tab"] for name in TABS}

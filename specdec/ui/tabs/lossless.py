@@ -54,5 +54,4 @@ def start(event: gr.EventData) -> Iterator[Any]:
 
 
 def say(words: str, wrong: bool = False) -> Any:
-    """Update the line beside the button."""
     return gr.update(said=words, wrong=wrong)
