@@ -186,9 +186,3 @@ def methods_using(part: object) -> list[Method]:
     """List the methods that draft with the loaded weights `part`."""
     candidates = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
     return [m for m in candidates if m.part_class is not None and isinstance(part, m.part_class)]
-
-
-def methods_sharing_parts(*names: str) -> tuple[str, ...]:
-    """List the methods that use the same parts as the methods `names`."""
-    parts = [METHODS[name].part for name in names]
-    return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))
