@@ -104,7 +104,7 @@ class Engine:
         ends the work as soon as it can end, and keeps what is done. Raises ValueError as `models` and `choose` do.
         """
         if missing := [name for name in self._names() if not hub.is_here(name)]:
-            yield from steps("fetch", lambda report: self._fetch(missing, report))
+            yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
                 yield from steps("compile", lambda report: native.library())
@@ -202,8 +202,6 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- inside ----
-
     def _request(
         self,
         prompt: Prompt,
@@ -236,10 +234,6 @@ class Engine:
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))
         return (str(self._target), *map(str, self._drafts)) if self._drafts else ()
-
-    def _fetch(self, missing: Sequence[str], report: Report) -> None:
-        for state in hub.fetch(missing, machine.free_memory() or 2**62):
-            report(state.done, state.total)
 
     def _load(self) -> zoo.Family:
         if self._in_memory:

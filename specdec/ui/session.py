@@ -150,9 +150,9 @@ class Session:
             if missing := [model for model in pair.models if not hub.is_here(model)]:
                 yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
                 with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                    for state in states:
-                        self.step = Step("fetch", state.done, state.total, text=state.name)
-                        yield worded(self.step)
+                    for step in states:
+                        self.step = step
+                        yield worded(step)
         finally:
             self.step = None
             self._downloading.release()
