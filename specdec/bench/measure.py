@@ -109,8 +109,8 @@ def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
     lanes = [run.speculative for runs in unseen.values() for run in runs]
     predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
     return {
-        "predicted_speedup": predicted and round(predicted.speedup, 4),
-        "predicted_tau": predicted and round(predicted.tau, 4),
+        "predicted_speedup": predicted and round(predicted[0] / predicted[1], 4),
+        "predicted_tau": predicted and round(predicted[0], 4),
         "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
         "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }

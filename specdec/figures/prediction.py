@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..types import Costs
 from .stats import LaneStats
 
 
-class Prediction(NamedTuple):
-    """Tokens per cycle, and the mean cost of a cycle in plain steps."""
-
-    tau: float
-    cost: float
-
-    @property
-    def speedup(self) -> float:
-        return self.tau / self.cost
-
-
-def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> Prediction | None:
-    """Predict τ and K·c + v + o of runs on other prompts of the same kind; None if `seen` drafted nothing.
+def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> tuple[float, float] | None:
+    """Predict τ and the mean cost of a cycle, K·c + v + o plain steps, of runs on other prompts of the same kind.
 
     `seen` are speculative runs that asked for drafts of depth `k`. They say how often each position of a draft is
     accepted, how many cycles have a draft, and how deep drafts are. `costs` come from `lanes/probe.py`, at the
-    temperature of the runs. A cycle without a draft costs a plain step.
+    temperature of the runs. A cycle without a draft costs a plain step. Returns None if `seen` drafted nothing.
     """
     cycles, drafting = sum(lane.cycles for lane in seen), sum(lane.drafting_cycles for lane in seen)
     if not drafting:
@@ -34,6 +22,4 @@ def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> Prediction | Non
     depth = min(float(k), sum(lane.drafted for lane in seen) / drafting)  # a tree has more nodes than levels
     shallow, deep = costs.cycle(int(depth)), costs.cycle(int(depth) + 1)
     share = drafting / cycles
-    return Prediction(
-        1.0 + accepted / cycles, share * (shallow + (depth - int(depth)) * (deep - shallow)) + 1.0 - share
-    )
+    return 1.0 + accepted / cycles, share * (shallow + (depth - int(depth)) * (deep - shallow)) + 1.0 - share
