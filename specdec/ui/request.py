@@ -132,9 +132,6 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# ---- certificates ----
-
-
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
 ) -> tuple[Any, ...]:
@@ -148,9 +145,6 @@ def check_certificate(
         raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
     seed = check_number(SETTINGS["seed"], seed)
     return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
-
-
-# ---- links ----
 
 
 def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple[dict[str, Any], str]:

@@ -76,8 +76,6 @@ class Sheet:
             "words": words,
         }
 
-    # ---- markup ----
-
     def inside(self, block: Any) -> str:
         """Write the visible children of a block."""
         return "".join(self.markup(child) for child in block.children if child.visible)
@@ -161,8 +159,6 @@ class Sheet:
         button = '<button type="button" class="label-wrap" aria-expanded="false">'
         label = f'<span>{html.escape(block.label)}</span><span class="icon" aria-hidden="true">▼</span></button>'
         return self.box(block, "block padded", f"{button}{label}<div hidden>{self.inside(block)}</div>")
-
-    # ---- simpler fields instead of those of the tab Race ----
 
     def prompt(self, _: Any) -> str:
         label = html.escape(strings("page")["settings"]["prompt"], quote=True)
