@@ -31,10 +31,6 @@ def files(family: str) -> dict[str, bytes]:
     return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 
-def main(family: str, place: str) -> None:
-    for name, content in files(family).items():
-        (Path(place) / name).write_bytes(content)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for name, content in files(sys.argv[1]).items():
+        (Path(sys.argv[2]) / name).write_bytes(content)

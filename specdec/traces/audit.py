@@ -13,25 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..events import Event, Finished, Started, Verified
+from ..events import Event, Finished, Started, UNNAMED, Verified
 from ..types import TranslatableText
-from .cycle import (
-    AuditedCycle,
-    BLOCK,
-    contradiction,
-    cycles,
-    is_unnamed,
-    label,
-    MATCH,
-    MAX_NAME,
-    NOISE,
-    REJECTION,
-    ROUNDING,
-    TYPICAL,
-)
+from .cycle import AuditedCycle, contradiction, cycles, label, LOSSLESS, MAX_NAME, NOISE, REJECTION, ROUNDING
 from .distributions import check_distributions, masses
 
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
 
 
@@ -151,7 +137,8 @@ class Auditor:
         if result.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
             added = cycle.target_token is not None
-            result.not_reported("drafts whose token the server does not report", sum(map(is_unnamed, cycle.positions)))
+            unnamed = sum(x.token == UNNAMED and not x.piece for x in cycle.positions)
+            result.not_reported("drafts whose token the server does not report", unnamed)
             result.not_reported("decisions whose q and coin the server does not report", judged)
             result.not_reported("draws whose whole distribution the server does not report", added)
             return

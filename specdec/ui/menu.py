@@ -27,11 +27,11 @@ from ..methods import (
     ROUNDED,
     RULES,
 )
-from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
+from ..traces.cycle import LOSSLESS
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-RULE_KEYS = dict(zip((REJECTION, MATCH, NOISE, BLOCK, TYPICAL), RULES, strict=True))  # name in traces -> in settings
+RULE_KEYS = dict(zip(LOSSLESS, RULES, strict=True))  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
