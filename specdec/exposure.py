@@ -67,7 +67,3 @@ def name_for(host: str, teaching: bool = False) -> str:
 
 def limits() -> Exposure:
     return TABLE[name()]
-
-
-def is_public() -> bool:
-    return name() == "public"

@@ -57,9 +57,6 @@ class LoadedMethod:
         """The number of weights that the drafter adds to the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def view(self, target: LoadedModel) -> TargetView:
-        return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
-
 
 class Family:
     """A target, its tokenizer, and the drafters for it. Every run gets a new drafter."""
@@ -95,7 +92,8 @@ class Family:
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         loaded = self.drafters[name]
-        view = loaded.view(self.target)
+        exit_layer = loaded.part if loaded.method.part == EXIT else 0
+        view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
         drafter.name = name  # several drafters can be of the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
