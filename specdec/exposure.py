@@ -3,8 +3,6 @@
 The limits that are the same for everybody are in `settings.py` and `types.py`.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket

@@ -4,8 +4,6 @@ The speed of a machine changes over time, but hardly between two adjacent runs, 
 record no distributions (`details=False`).
 """
 
-from __future__ import annotations
-
 import gc
 import math
 from collections.abc import Callable

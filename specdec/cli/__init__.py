@@ -4,8 +4,6 @@ If the first word is none of these, it is a prompt for `run`. An error is printe
 the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

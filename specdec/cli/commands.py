@@ -1,7 +1,5 @@
 """Define all commands except `run`. Each command imports slow modules only when it is called."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

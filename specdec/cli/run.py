@@ -1,7 +1,5 @@
 """Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

@@ -3,8 +3,6 @@
 The app runs this module as a child process, so that the app does not import torch.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

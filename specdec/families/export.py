@@ -4,8 +4,6 @@ transformers and vLLM read the folders directly; llama.cpp's convert_hf_to_gguf.
 Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `vllm/model_executor/models`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@ transformers converts SentencePiece tokenizers (Llama 2, Mistral). Byte-level to
 read here, because transformers would not split SmolLM2's numbers into digits.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, Regex, Tokenizer

@@ -4,8 +4,6 @@ The next attempt continues a stopped download. Only data files are kept, never c
 downloads, so this module does not import torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 The page's menu uses this module, so it does not import torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 An `Engine` owns a loaded family. Runs do not change its models.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time

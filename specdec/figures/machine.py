@@ -1,7 +1,5 @@
 """Describe this machine, so that figures say where they were measured, and manage its memory."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -1,7 +1,5 @@
 """Predict the speed-up of runs that were not measured: acceptance from other prompts, costs from a probe."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..types import Costs

@@ -6,8 +6,6 @@ Each is a CUDA graph if possible (`graphs.py`). Text and caches stay on the devi
 the host may choose another K for every cycle.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

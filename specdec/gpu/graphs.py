@@ -6,8 +6,6 @@ shapes: the length of the text is a tensor, and attention always reads a whole b
 positions. No step makes the host wait.
 """
 
-from __future__ import annotations
-
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence

@@ -1,7 +1,5 @@
 """Run lanes on one device: speculative and plain decoding of one prompt, optionally transformers as a peer."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ This lane's events are therefore like those of a server (`Started.server`, `Fini
 Cycle 0 drafts before the target has read the prompt, so it can commit several tokens.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import time

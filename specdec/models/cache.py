@@ -1,7 +1,5 @@
 """A static KV cache: one tensor and a length. Reducing the length rolls the cache back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -3,8 +3,6 @@
 If a file is missing or damaged, a ValueError names the file or the tensor in one sentence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Tensor names, header fields and the row order of queries and keys follow llama.c
 package `gguf` dequantises.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 The package `gguf` has a reader, too, but that takes five seconds to read SmolLM2's vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import struct

@@ -4,8 +4,6 @@ A row is the target's distribution of the next token after a text. Each likely t
 share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections import Counter

@@ -5,8 +5,6 @@ for all others. This can only raise the estimates. All random paths of one cycle
 distribution with a mistake.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import heapq

@@ -7,8 +7,6 @@ from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accept
 read u: the sampler has already compared it with p / q.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence

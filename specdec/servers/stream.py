@@ -3,8 +3,6 @@
 httpx limits the time to connect and the time without a byte. `Limits.total_s` limits a client's total time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

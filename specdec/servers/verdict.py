@@ -1,7 +1,5 @@
 """Derive the verdict of a server's certificate, the sentences that explain it, and the exit status."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ vLLM streams one chunk per step; for a slow reader, it joins steps. With `--per-
 detailed` the last chunk reports the drafted and accepted tokens of each step; with `summary`, only their sums.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

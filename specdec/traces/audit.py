@@ -5,8 +5,6 @@ distributions (`distributions.py`), and the tokens with the text. A decision is 
 in a server's trace.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Group a lane's events by cycle, and check that draft, verdict and committed tokens do not contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

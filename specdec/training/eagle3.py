@@ -5,8 +5,6 @@ first step reads the target's features. Each later step reads the state of the s
 further ahead. All steps read tokens of the text, not drafted ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

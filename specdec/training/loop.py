@@ -1,7 +1,5 @@
 """Run the training loop for a given time, with a learning-rate schedule, measurements and checkpoints."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

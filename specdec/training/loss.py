@@ -1,7 +1,5 @@
 """Compute the training loss: the divergence between the drafter's distribution and the target's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

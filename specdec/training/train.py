@@ -1,7 +1,5 @@
 """Train a drafter for any target that our own decoder runs (`specdec train`). The target can write the examples."""
 
-from __future__ import annotations
-
 import json
 import random
 import time

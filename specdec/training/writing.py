@@ -5,8 +5,6 @@ arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.
 the target continues the caller's prompts, or writes without a prompt.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -6,8 +6,6 @@ newest moment is stored, so a slow phone skips moments. A phone that reconnects 
 received. Nothing is written to disk, and phones are anonymous.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -3,8 +3,6 @@
 A test compares the names here with the names that the engine accepts.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """Read the recorded runs and certificates that the page shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..methods import METHODS

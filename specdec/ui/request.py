@@ -1,7 +1,5 @@
 """Check the requests of visitors, which come from the page, from links and from the API."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Prepare the bench's report for the tab Methods: tables, a chart, and a few sentences."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

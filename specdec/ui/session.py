@@ -8,8 +8,6 @@ Gradio can cancel a generator only between two yields. Therefore every generator
 if necessary without text.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

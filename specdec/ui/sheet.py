@@ -3,8 +3,6 @@
 Parts that need the server's engine are left out or replaced by a sentence.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -5,8 +5,6 @@ computed beforehand. A page opened from disk may not fetch files. Therefore data
 and the import map contains the modules, except those that compute runs.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ Each request has its own language. `speaking` sets it for a `with` block, and `b
 calls later. If a file is not translated, the English file is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -3,8 +3,6 @@
 Sizes and training are read from the embedded family's files. Template and pictures are in `assets/page/methods`.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 

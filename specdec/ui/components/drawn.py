@@ -1,7 +1,5 @@
 """Add components that scripts draw. The template is `assets/page/NAME.html`, and the script is `NAME.js`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

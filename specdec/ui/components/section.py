@@ -1,7 +1,5 @@
 """Add the parts of a tab's sections: headings, sentences, tables, downloads and notices."""
 
-from __future__ import annotations
-
 import html
 import time
 from collections.abc import Callable, Iterator, Sequence

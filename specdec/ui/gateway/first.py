@@ -4,8 +4,6 @@ Gradio loads a megabyte of scripts. Until Gradio has mounted the page, the brows
 `assets/page/shared/first.js` draws. Then the first screen's player moves into Gradio's page.
 """
 
-from __future__ import annotations
-
 import html
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Identify visitors by address, and limit their runs. Addresses stay in the memory of this process."""
 
-from __future__ import annotations
-
 import ipaddress
 import threading
 import time

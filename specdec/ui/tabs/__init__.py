@@ -1,7 +1,5 @@
 """List the tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
 
-from __future__ import annotations
-
 from ..text import strings
 
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")

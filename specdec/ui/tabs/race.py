@@ -1,7 +1,5 @@
 """The tab Race: a recorded run plays at once, and the bar above it starts a live run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial
