@@ -260,7 +260,7 @@ def run(
     with contextlib.closing(engine.prepare(request.drafter, request.k, measure=False)) as steps:
         for step in steps:
             send(step)
-    choice = engine.choose(request.drafter, request.k, request.params.temperature, measure=False)
+    choice = engine.choose(request.drafter, request.k, request.params.temperature, False, request.peer)
     send(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     events = engine.race_request(request)  # can still refuse the prompt, so the header comes after it

@@ -13,18 +13,7 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import (
-    DEFAULT_DRAFTER,
-    DRAFT_MODEL,
-    EMBEDDED,
-    EXIT,
-    find_method,
-    inner_drafter,
-    LOSSY,
-    METHODS,
-    ROUNDED,
-    RULES,
-)
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, LOSSY, METHODS, ROUNDED, RULES
 from ..traces.cycle import LOSSLESS
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
@@ -144,8 +133,7 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    method = find_method(drafter)
-    return method is not None and method.peer and not inner_drafter(drafter)
+    return drafter in METHODS and METHODS[drafter].peer
 
 
 def peer_lines() -> dict[str, str]:

@@ -5,18 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..families import presets
-from ..methods import (
-    ADAPTIVE,
-    CHAINS_ONLY,
-    DEFAULT_DRAFTER,
-    DRAFT_MODEL,
-    EMBEDDED,
-    find_method,
-    LOOKUP,
-    METHODS,
-    ROUNDED,
-    RULES,
-)
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import RunRequest, Setting, SETTINGS
 from ..types import MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_offered
@@ -38,20 +27,16 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError if a setting is wrong.
 
-    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run. With
-    `peer`, the default drafter becomes one that transformers has.
+    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
     """
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:
-        runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
-        drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers cannot run our target in 8 bits
-    values["peer"] &= has_peer(drafter) and ROUNDED.get(values["family"]) != "int8"
+    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["family"]) != "int8"
     return RunRequest.from_settings(values)
 
 
