@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SENTENCEPIECE_SPACE = "▁"
+# The byte of each character in GPT-2's table for byte-level BPE, which makes all bytes printable.
+_printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_others = [byte for byte in range(256) if byte not in _printable]
+BYTE_OF = {chr(b): b for b in _printable} | {chr(256 + i): b for i, b in enumerate(_others)}
 BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
@@ -57,16 +61,6 @@ class Pieces:
             return data.decode()
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in data)
-
-
-def byte_of_character() -> dict[str, int]:
-    """Return the byte of each character in GPT-2's table for byte-level BPE, which makes all bytes printable."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
-
-
-BYTE_OF = byte_of_character()
 
 
 class TextStream:

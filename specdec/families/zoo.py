@@ -110,11 +110,6 @@ class Family:
         inner = inner_drafter(name)
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
-    @property
-    def threads(self) -> int:
-        """The number of torch's threads while a lane computes."""
-        return self.resources.threads or torch.get_num_threads()
-
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
         """Encode a text or the messages of a chat; token ids stay as they are. Raises PromptError for anything else."""
         if isinstance(prompt, str):
@@ -144,7 +139,8 @@ class Family:
             facts["chat"] = [self.chat.before, self.chat.after]
         if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing()):
             facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing()}"
-        return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
+        threads = self.resources.threads or torch.get_num_threads()
+        return facts | {"dtype": self.precision, "device": self.target.device, "threads": threads}
 
 
 def precision_name(dtype: torch.dtype | None) -> str:
