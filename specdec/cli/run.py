@@ -78,7 +78,7 @@ def run(
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if save is not None:
-        save.open("a").close()  # a file that cannot be written fails now, not after the run
+        check_writable(save)
     if server is not None:
         if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
@@ -114,6 +114,14 @@ def show_steps(steps: Iterable[Step]) -> None:
             print(f"\r\033[K{step.name}{share}, {step.seconds:.0f} s", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError for a file that cannot be written: now, not after the run."""
+    is_new = not path.exists()
+    path.open("a").close()
+    if is_new:
+        path.unlink()
 
 
 def default_line(choice: Choice) -> str:
