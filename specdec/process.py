@@ -167,6 +167,7 @@ def serve(connection: Connection, module: str) -> None:
                 calls.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=compile_layers, daemon=True).start()
     handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
     engines = Engines()
     while True:
@@ -190,6 +191,15 @@ def serve(connection: Connection, module: str) -> None:
         connection.send((number, "end", error))
         if spoiled:
             os._exit(1)
+
+
+def compile_layers() -> None:
+    """Import the engine and compile the layers of small models, while the page fetches the first pair."""
+    from . import engine
+    from .models.native import library
+
+    if engine.zoo.resolve_device("auto") == "cpu":
+        library()
 
 
 class Engines:

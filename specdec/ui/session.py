@@ -173,6 +173,7 @@ class Session:
 
     def _prepare(self) -> None:
         """Prepare the pair that the page begins with, and the embedded family, which runs if that pair cannot."""
+        self.process.start()  # imports torch and compiles, while the pair is fetched
         for family in dict.fromkeys((menu.first_family(), EMBEDDED)):
             try:
                 for _ in self.fetch(family):
