@@ -13,6 +13,7 @@ import importlib
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -122,16 +123,18 @@ class Call:
                 log.error("the engine was silent for too long, so its process is killed")
                 self._process.close()
             return None
-        number, kind, content = connection.recv()
+        number, kind, content = unpack(connection.recv_bytes())
         self._last_sign = time.monotonic()
-        if kind == "process":
+        if kind == b"x":  # the process ends after this call
             self._process.join()
             return None
         if number != self._number:
             return None
-        if kind == "item":
+        if kind != b"e":
             return content
-        raise content or StopIteration
+        if content is not None:
+            raise content
+        raise StopIteration
 
     def close(self) -> None:
         """End the call, without waiting for the engine, which stops after its next answer."""
@@ -143,14 +146,22 @@ class Call:
         self._ended = True
 
 
+def pack(number: int, kind: bytes, content: Any) -> bytes:
+    """Make a message: a number, a kind (l: line, o: object, e: end or error, x: the process ends), and the content."""
+    data = content.encode() if kind == b"l" else pickle.dumps(content)
+    return number.to_bytes(8, "big") + kind + data
+
+
+def unpack(message: bytes) -> tuple[int, bytes, Any]:
+    number, kind, data = int.from_bytes(message[:8], "big"), message[8:9], message[9:]
+    return number, kind, data.decode() if kind == b"l" else pickle.loads(data)
+
+
 # ---- the engine's process ----
 
 
 def serve(connection: Connection, module: str) -> None:
-    """Answer calls of `module.CALLS` until the connection closes.
-
-    An answer is the call's number, "item" or "end" ("process": the process ends after the call), and the item or error.
-    """
+    """Answer calls of `module.CALLS` until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     current = 0  # number of the call that the page still reads
@@ -174,7 +185,7 @@ def serve(connection: Connection, module: str) -> None:
         number, name, arguments, options = calls.get()
 
         def send(item: Any, number: int = number) -> None:
-            connection.send((number, "item", item))
+            connection.send_bytes(pack(number, b"l" if isinstance(item, str) else b"o", item))
             if current != number:
                 raise Abandoned
 
@@ -185,12 +196,11 @@ def serve(connection: Connection, module: str) -> None:
             pass
         except Exception as failure:
             error = engines.explain(failure)
-        spoiled = is_spoiled()
-        if spoiled:
-            connection.send((number, "process", None))
-        connection.send((number, "end", error))
-        if spoiled:
+        if is_spoiled():
+            connection.send_bytes(pack(number, b"x", None))
+            connection.send_bytes(pack(number, b"e", error))
             os._exit(1)
+        connection.send_bytes(pack(number, b"e", error))
 
 
 def compile_layers() -> None:
