@@ -1,7 +1,5 @@
 """Start child processes that run Python modules."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

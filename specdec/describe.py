@@ -1,7 +1,5 @@
 """Describe a cycle: both models' distributions at each drafted token. The lane's clock is stopped meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TYPE_CHECKING, TypedDict
+from typing import Any
 
 import torch
 
@@ -37,24 +37,9 @@ from .traces.file import live_header, Trace
 from .types import Choice, SamplingParams, Step
 from .verify import Rule
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 REPORT_EVERY_S = 0.25
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 Report = Callable[[int, int], None]  # of what is done, and of all
-
-
-class Sampling(TypedDict, total=False):
-    """The fields of `SamplingParams`, as keywords of a run."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    max_tokens: int
-    seed: int
-    stop: tuple[str, ...]
-    ignore_end: bool
 
 
 class Cancelled(Exception):
@@ -119,7 +104,7 @@ class Engine:
         ends the work as soon as it can end, and keeps what is done. Raises ValueError as `models` and `choose` do.
         """
         if missing := [name for name in self._names() if not hub.is_here(name)]:
-            yield from steps("fetch", lambda report: self._fetch(missing, report))
+            yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
                 yield from steps("compile", lambda report: native.library())
@@ -155,7 +140,7 @@ class Engine:
         rule: str | Rule = "rejection",
         params: SamplingParams | None = None,
         details: bool = True,
-        **sampling: Unpack[Sampling],
+        **sampling: Any,
     ) -> Generator[Event, None, None]:
         """Decode `prompt` in one lane, and yield its events. Closing the iterator ends the run.
 
@@ -187,34 +172,18 @@ class Engine:
         peer: bool = False,
         params: SamplingParams | None = None,
         details: bool = True,
-        **sampling: Unpack[Sampling],
+        **sampling: Any,
     ) -> Trace:
         """Decode `prompt` speculatively and plainly, in turns on one clock; return the run with its figures.
 
         `peer` adds a lane: assisted generation of transformers. Other arguments and errors are those of `stream`.
         """
-        events = self.race_events(prompt, drafter, k, rule=rule, peer=peer, params=params, details=details, **sampling)
+        events = self.race_request(self._request(prompt, drafter, k, rule, params, sampling, peer), details)
         header = live_header(prompt if isinstance(prompt, str) else str(prompt), self.models.describe(), peer=peer)
         return Trace(header, tuple(events))
 
-    def race_events(
-        self,
-        prompt: Prompt,
-        drafter: str | Drafter = DEFAULT_DRAFTER,
-        k: int = 0,
-        *,
-        rule: str | Rule = "rejection",
-        peer: bool = False,
-        params: SamplingParams | None = None,
-        details: bool = True,
-        **sampling: Unpack[Sampling],
-    ) -> Generator[Event, None, None]:
-        """Yield the events of a race as they come. Closing the iterator ends the run. See `race`."""
-        request = self._request(prompt, drafter, k, rule, params, sampling, peer)
-        return self.race_request(request, details)
-
     def race_request(self, request: RunRequest, details: bool = True) -> Generator[Event, None, None]:
-        """Do as `race_events`, with settings that are checked already, and leave neither drafter nor depth open."""
+        """Yield a race's events as they come. `request` leaves nothing open. Closing the iterator ends the run."""
         return race(self.models, **request.arguments, details=details)
 
     def release_memory(self) -> None:
@@ -232,8 +201,6 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # ---- inside ----
 
     def _request(
         self,
@@ -262,19 +229,11 @@ class Engine:
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of the models that may have to be fetched."""
-        if self._in_memory or self._is_folder():
+        if self._in_memory or self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
             return ()
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))
         return (str(self._target), *map(str, self._drafts)) if self._drafts else ()
-
-    def _is_folder(self) -> bool:
-        """Return whether the target is the embedded family, or a folder with `target/` and `tokenizer/`."""
-        return self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir()
-
-    def _fetch(self, missing: Sequence[str], report: Report) -> None:
-        for state in hub.fetch(missing, machine.free_memory() or 2**62):
-            report(state.done, state.total)
 
     def _load(self) -> zoo.Family:
         if self._in_memory:

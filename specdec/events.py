@@ -5,8 +5,6 @@ end `Finished`. `Failed` can come anywhere in between. Cycle 0 is the prefill: t
 token. Times are seconds on the lane's clock, which runs only while the lane works.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

@@ -3,8 +3,6 @@
 The limits that are the same for everybody are in `settings.py` and `types.py`.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket
@@ -67,8 +65,3 @@ def name_for(host: str, teaching: bool = False) -> str:
 
 def limits() -> Exposure:
     return TABLE[name()]
-
-
-def is_public() -> bool:
-    """Return whether anyone can reach this page."""
-    return name() == "public"

@@ -12,8 +12,6 @@ Plain decoding is the same loop with a drafter that proposes nothing. Invariant:
 committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

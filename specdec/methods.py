@@ -5,8 +5,7 @@ The table names classes by path. They are imported only when a run needs them, b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -34,16 +33,11 @@ Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
 @dataclass(frozen=True)
-class Card:
-    """The papers of a method, and examples of its drafters on the Hub."""
-
-    papers: Mapping[str, str]  # title -> address
-    hub: Mapping[str, str] = field(default_factory=dict)  # drafter -> its target; "" if the model drafts for itself
-
-
-@dataclass(frozen=True)
 class Method:
-    """A drafting method. `drafters.json` of each language has its texts, `assets/page/methods/NAME.svg` its picture."""
+    """A drafting method. `drafters.json` of each language has its texts, `assets/page/methods/NAME.svg` its picture.
+
+    `assets/cards.json` has the papers, and examples of its drafters on the Hub with their targets ("": none is needed).
+    """
 
     name: str  # in menus and traces
     kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
@@ -54,11 +48,9 @@ class Method:
     tree: bool = False  # True: it drafts trees; False: chains
     peer: bool = False  # transformers implements it too
     variant_of: str = ""  # the method whose code or weights this method shares
-    card: Card | None = None
 
     @property
     def embedded(self) -> bool:
-        """Return whether the embedded family has this method."""
         return bool(self.folder) or self.part in ("", EXIT)
 
     @property
@@ -88,8 +80,7 @@ def import_class(path: str) -> type[Any]:
 
 
 def tree_variant(method: Method, drafter: str) -> Method:
-    """Make the method that drafts trees with the same weights."""
-    return replace(method, name=f"{method.name}:tree", drafter=drafter, tree=True, variant_of=method.name, card=None)
+    return replace(method, name=f"{method.name}:tree", drafter=drafter, tree=True, variant_of=method.name)
 
 
 DRAFT_MODEL_METHOD = Method(
@@ -100,16 +91,6 @@ DRAFT_MODEL_METHOD = Method(
     part=MODEL,
     folder=DRAFT_MODEL,
     peer=True,
-    card=Card(
-        {
-            "Leviathan et al. 2022": "https://arxiv.org/abs/2211.17192",
-            "Chen et al. 2023": "https://arxiv.org/abs/2302.01318",
-        },
-        {
-            "Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B",
-            "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.1-8B-Instruct",
-        },
-    ),
 )
 MEDUSA = Method(
     "medusa",
@@ -118,10 +99,6 @@ MEDUSA = Method(
     ("view", "part"),
     part="drafters.medusa.MedusaHeads",
     folder="medusa",
-    card=Card(
-        {"Cai et al. 2024": "https://arxiv.org/abs/2401.10774"},
-        {"FasterDecoding/medusa-vicuna-7b-v1.3": "lmsys/vicuna-7b-v1.3"},
-    ),
 )
 EAGLE3 = Method(
     "eagle3",
@@ -130,13 +107,6 @@ EAGLE3 = Method(
     ("view", "part", "capacity"),
     part="drafters.eagle3.Eagle3Head",
     folder="eagle3",
-    card=Card(
-        {"Li et al. 2025": "https://arxiv.org/abs/2503.01840"},
-        {
-            "RedHatAI/Qwen3-8B-speculator.eagle3": "Qwen/Qwen3-8B",
-            "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": "meta-llama/Llama-3.1-8B-Instruct",
-        },
-    ),
 )
 IN_MENU_ORDER = (
     DRAFT_MODEL_METHOD,
@@ -146,12 +116,6 @@ IN_MENU_ORDER = (
         "drafters.draft_model.QuantisedDrafter",
         ("part", "capacity"),
         part="models.quantised.QuantisedCopy",
-        card=Card(
-            {
-                "Georganas et al. 2025": "https://arxiv.org/abs/2503.13565",
-                "Tiwari et al. 2025": "https://arxiv.org/abs/2502.10424",
-            }
-        ),
     ),
     Method(
         ADAPTIVE,
@@ -159,12 +123,6 @@ IN_MENU_ORDER = (
         "drafters.adaptive.AdaptiveDrafter",
         part=MODEL,
         folder=DRAFT_MODEL,
-        card=Card(
-            {
-                "Huang et al. 2024": "https://arxiv.org/abs/2405.19715",
-                "Leviathan et al. 2022, section 3": "https://arxiv.org/abs/2211.17192",
-            }
-        ),
     ),
     Method(
         "early_exit",
@@ -172,10 +130,6 @@ IN_MENU_ORDER = (
         "drafters.early_exit.EarlyExitDrafter",
         ("view",),
         part=EXIT,
-        card=Card(
-            {"Elhoushi et al. 2024": "https://arxiv.org/abs/2404.16710"},
-            {"facebook/layerskip-llama3.2-1B": "", "facebook/layerskip-llama3-8B": ""},
-        ),
     ),
     MEDUSA,
     tree_variant(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
@@ -188,7 +142,6 @@ IN_MENU_ORDER = (
         ("view", "part", "capacity"),
         part="drafters.mtp.MTPHead",
         folder="mtp",
-        card=Card({"DeepSeek-AI 2024, section 2.2": "https://arxiv.org/abs/2412.19437"}),
     ),
     Method(
         "block",
@@ -197,26 +150,19 @@ IN_MENU_ORDER = (
         ("view", "part", "capacity"),
         part="drafters.block.BlockHead",
         folder="block",
-        card=Card(
-            {"Chen et al. 2026": "https://arxiv.org/abs/2602.06036", "DSpark": "https://arxiv.org/abs/2607.05147"}
-        ),
     ),
     Method(
         LOOKUP,
         "lookup",
         "drafters.prompt_lookup.PromptLookupDrafter",
         peer=True,
-        card=Card({"Saxena 2023": "https://github.com/apoorvumang/prompt-lookup-decoding"}),
     ),
     Method(
         "suffix",
         "lookup",
         "drafters.suffix.SuffixDrafter",
-        card=Card({"Oliaro et al. 2024": "https://arxiv.org/abs/2411.04975"}),
     ),
-    replace(
-        DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL, card=None
-    ),
+    replace(DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL),
     Method("none", "none", "drafters.base.NoDrafter"),
 )
 METHODS = {method.name: method for method in IN_MENU_ORDER}
@@ -240,9 +186,3 @@ def methods_using(part: object) -> list[Method]:
     """List the methods that draft with the loaded weights `part`."""
     candidates = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
     return [m for m in candidates if m.part_class is not None and isinstance(part, m.part_class)]
-
-
-def methods_sharing_parts(*names: str) -> tuple[str, ...]:
-    """List the methods that use the same parts as the methods `names`."""
-    parts = [METHODS[name].part for name in names]
-    return tuple(m.name for m in METHODS.values() if m.part in parts and (not m.variant_of or m.tree))

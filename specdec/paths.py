@@ -1,7 +1,5 @@
 """Find the folder `assets`: inside the installed package, or beside it in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent

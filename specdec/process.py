@@ -68,7 +68,6 @@ class EngineProcess:
             return self._process
 
     def join(self) -> None:
-        """Wait until the process has ended."""
         if self._process:
             self._process.join()
 
@@ -78,7 +77,6 @@ class EngineProcess:
             self._process.join()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Call:
-        """Call the function `name` of `CALLS`."""
         return Call(self, (name, arguments, options))
 
 
@@ -284,7 +282,7 @@ def run(
     with contextlib.closing(engine.prepare(request.drafter, request.k, measure=False)) as steps:
         for step in steps:
             send(step)
-    choice = engine.choose(request.drafter, request.k, request.params.temperature, measure=False)
+    choice = engine.choose(request.drafter, request.k, request.params.temperature, False, request.peer)
     send(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
     events = engine.race_request(request)  # can still refuse the prompt, so the header comes after it
@@ -301,7 +299,6 @@ def run(
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
-    """Send a certificate as it grows."""
     from .proof import certify as certificate
     from .proof import pair as pairs
     from .proof.mistakes import MISTAKES

@@ -3,8 +3,6 @@
 Under greedy decoding all rules agree: p is one-hot, and each accepts exactly the target's likeliest tokens.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Greedy decoding samples from one-hot distributions, which `probabilities` returns at temperature 0.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Protocol
 

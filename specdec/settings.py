@@ -140,7 +140,9 @@ class RunRequest:
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
-        return cls(**{name: v for name, v in values.items() if not SETTINGS[name].sampling}, params=sampling(values))
+        sampling = {name: value for name, value in values.items() if SETTINGS[name].sampling}
+        others = {name: value for name, value in values.items() if name not in sampling}
+        return cls(**others, params=SamplingParams(**sampling))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -156,8 +158,3 @@ def check_text(prompt: str) -> None:
         raise PromptError(
             TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
         )
-
-
-def sampling(values: Mapping[str, Any]) -> SamplingParams:
-    """Make `SamplingParams` of those settings that are its fields. Ignore the others."""
-    return SamplingParams(**{name: value for name, value in values.items() if SETTINGS[name].sampling})

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SENTENCEPIECE_SPACE = "▁"
+# The byte of each character in GPT-2's table for byte-level BPE, which makes all bytes printable.
+_printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_others = [byte for byte in range(256) if byte not in _printable]
+BYTE_OF = {chr(b): b for b in _printable} | {chr(256 + i): b for i, b in enumerate(_others)}
 BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-
-
-def is_panic(error: BaseException) -> bool:
-    """Return whether `error` is a panic of the tokenizer's Rust code, which `except Exception` does not catch."""
-    return type(error).__name__ == "PanicException"
 
 
 def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
@@ -27,7 +26,7 @@ def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
     except BaseException as error:
-        if not is_panic(error):
+        if type(error).__name__ != "PanicException":  # of its Rust code; `except Exception` does not catch it
             raise
         reason = " ".join(str(error).split())[:200]
         raise ValueError(TranslatableText("The tokenizer broke off at this text: {reason}", reason=reason)) from error
@@ -62,16 +61,6 @@ class Pieces:
             return data.decode()
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in data)
-
-
-def byte_of_character() -> dict[str, int]:
-    """Return the byte of each character in GPT-2's table for byte-level BPE, which makes all bytes printable."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
-
-
-BYTE_OF = byte_of_character()
 
 
 class TextStream:

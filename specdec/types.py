@@ -120,7 +120,6 @@ class Tree:
         return len(self.path(node))
 
     def depths(self) -> list[int]:
-        """Return the depth of every node."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(1 + (depths[parent] if parent >= 0 else 0))

@@ -8,8 +8,6 @@ For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (23
 (2305.09781). The rule is lossless if token i, given its earlier siblings, was drawn from q = `probs[i]`.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from torch import Tensor

@@ -19,9 +19,9 @@ EXERCISE = "# your code"
 # Small models and short texts, for all that does not hang on what they write; behind the cell that imports the names.
 SMALL = """class Engine(Engine):
     def __init__(self, target): super().__init__({!r}, dtype="float32", device="cpu")
-    def race_events(self, prompt, drafter, k, *, params, **options):
+    def race(self, prompt, drafter, k, *, params=None, **options):
         options["max_tokens"] = 6
-        return super().race_events(prompt, drafter, k, params=params, **options)"""
+        return super().race(prompt, drafter, k, params=params, **options)"""
 
 
 def notebook() -> Any:

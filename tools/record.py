@@ -45,12 +45,9 @@ def record(options: Options) -> int:
     available.append(ADAPTIVE)
     if unknown := set(options.drafters) - set(available):
         raise ValueError(f"there is no drafter {', '.join(sorted(unknown))}; choose from {', '.join(available)}")
-    if options.family == EMBEDDED:
-        texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-        prompts = {domain: texts[domain] for domain in DOMAINS}
-    else:
-        texts = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
-        prompts = {kind: questions["page"] for kind, questions in texts.items()}
+    file = "prompts.json" if options.family == EMBEDDED else "questions.json"
+    texts = json.loads((ASSETS / file).read_text(encoding="utf-8"))
+    prompts = {kind: texts[kind]["page"] for kind in (DOMAINS if options.family == EMBEDDED else texts)}
     params = SamplingParams(options.temperature, max_tokens=options.tokens, seed=SEED)
     for drafter in tqdm(options.drafters or available, desc="recording", unit="drafter"):
         first = next(iter(prompts.values()))[0]

@@ -4,8 +4,6 @@ The speed of a machine changes over time, but hardly between two adjacent runs, 
 record no distributions (`details=False`).
 """
 
-from __future__ import annotations
-
 import gc
 import math
 from collections.abc import Callable
@@ -25,8 +23,6 @@ Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison 
 
 @dataclass(frozen=True)
 class Case:
-    """A drafter and the settings to measure it with."""
-
     drafter: str
     domain: str
     temperature: float

@@ -5,8 +5,6 @@ drafters of the family; the suite *pair*, those of your own pair (`--target`, `-
 gets questions as prompts; other targets get texts to continue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

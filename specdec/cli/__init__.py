@@ -4,8 +4,6 @@ If the first word is none of these, it is a prompt for `run`. An error is printe
 the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -20,7 +18,6 @@ from .doctor import doctor
 from .render import tell
 from .run import run
 
-LISTS = {"bench": ("-k", "--draft")}  # options that take several words
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -79,19 +76,8 @@ def group() -> TyperGroup:
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt. If an option has several words, repeat the option before each word."""
-    words = list(words)
-    if words and words[0] not in (*group().commands, "--help", "--version"):
-        return ["run", *words]
-    spread, option = [], ""
-    for word in words:
-        is_value = not word.startswith("-") or word[1:].isdigit()  # a negative number is a value, not an option
-        if option and is_value:
-            spread += [option, word]
-            continue
-        option = word if word in LISTS.get(words[0], ()) else ""
-        spread += [] if option else [word]
-    return spread
+    """Add `run` before a prompt."""
+    return list(words) if words[0] in (*group().commands, "--help", "--version") else ["run", *words]
 
 
 def discard_output() -> None:

@@ -1,7 +1,5 @@
 """Run `specdec certify`: test a server, and print its certificate in the terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Define all commands except `run`. Each command imports slow modules only when it is called."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path
@@ -79,7 +77,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
 
     if draft and not target:
         raise ValueError("--draft belongs to a --target")
-    chosen = presets.format_pair(target, draft) if target else presets.host_pair()
+    chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
         raise ValueError(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "

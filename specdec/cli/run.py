@@ -1,7 +1,5 @@
 """Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os
@@ -41,22 +39,14 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def make_flag(setting: Setting, flag: Flag) -> Parameter:
-    """Make the command's parameter for a setting."""
-    return Parameter(
-        setting.name,
-        KEYWORD_ONLY,
-        default=flag.default,
-        annotation=Annotated[flag.type_, help_of(setting, flag)],
-    )
-
-
-def help_of(setting: Setting, flag: Flag) -> Any:
-    if setting.default is REQUIRED:
-        return Argument(help=setting.help, show_default=False)
     about = flag.help or setting.help
     if setting.name == "drafter":
         about += f"; of the embedded target: {', '.join(drafters())}"
-    return Option(*(["-" + setting.name] if len(setting.name) == 1 else []), help=about)
+    short_names = ["-" + setting.name] if len(setting.name) == 1 else []
+    info: Any = Option(*short_names, help=about)
+    if setting.default is REQUIRED:
+        info = Argument(help=setting.help, show_default=False)
+    return Parameter(setting.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
 
 
 @with_settings

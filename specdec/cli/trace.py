@@ -1,7 +1,5 @@
 """Run `specdec trace FILE`: print the audit of a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

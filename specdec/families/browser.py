@@ -3,8 +3,6 @@
 The app runs this module as a child process, so that the app does not import torch.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -31,10 +29,6 @@ def files(family: str) -> dict[str, bytes]:
     return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 
-def main(family: str, place: str) -> None:
-    for name, content in files(family).items():
-        (Path(place) / name).write_bytes(content)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for name, content in files(sys.argv[1]).items():
+        (Path(sys.argv[2]) / name).write_bytes(content)

@@ -4,8 +4,6 @@ A template is a Jinja program in the checkpoint. When a model is loaded, transfo
 process of its own. Control tokens come only from the template, never from a prompt.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

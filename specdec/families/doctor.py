@@ -26,6 +26,7 @@ from ..models.checkpoint import open_weights, read_config, section
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.transformer import Transformer
+from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams
 from .formats import head_format
@@ -174,7 +175,7 @@ class Examination:
             return Attempt(conventions, torch.empty(0, PLACES), error=str(error))
         rows, chances = list[Tensor](), list[Tensor]()
         for text in self.texts:
-            view = loaded.view(self.family.target)
+            view = TargetView(self.family.target, getattr(loaded.part, "taps", ()))
             view.cache = SimpleNamespace(states=text.states, length=0)
             drafter = loaded.method.make(view, loaded.part, len(text.tokens) + PLACES)
             for place in range(max(0, 2 - text.start), len(text.p) - PLACES, stride):

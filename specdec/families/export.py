@@ -4,8 +4,6 @@ transformers and vLLM read the folders directly; llama.cpp's convert_hf_to_gguf.
 Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `vllm/model_executor/models`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -74,7 +72,6 @@ def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:
-    """Make vLLM's config for the heads."""
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:

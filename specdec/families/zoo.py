@@ -3,8 +3,7 @@
 An `Engine` owns a loaded family. Runs do not change its models.
 """
 
-from __future__ import annotations
-
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -57,10 +56,6 @@ class LoadedMethod:
         """The number of weights that the drafter adds to the target's."""
         return getattr(self.part, "parameters", 0)
 
-    def view(self, target: LoadedModel) -> TargetView:
-        """Make the view of the target for one run."""
-        return TargetView(target, getattr(self.part, "taps", ()), self.part if self.method.part == EXIT else 0)
-
 
 class Family:
     """A target, its tokenizer, and the drafters for it. Every run gets a new drafter."""
@@ -96,7 +91,8 @@ class Family:
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         loaded = self.drafters[name]
-        view = loaded.view(self.target)
+        exit_layer = loaded.part if loaded.method.part == EXIT else 0
+        view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
         drafter.name = name  # several drafters can be of the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
@@ -114,11 +110,6 @@ class Family:
         """Return the drafter that `adaptive` or `adaptive:NAME` wraps in this family; "" for any other name."""
         inner = inner_drafter(name)
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
-
-    @property
-    def threads(self) -> int:
-        """The number of torch's threads while a lane computes."""
-        return self.resources.threads or torch.get_num_threads()
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
         """Encode a text or the messages of a chat; token ids stay as they are. Raises PromptError for anything else."""
@@ -149,7 +140,8 @@ class Family:
             facts["chat"] = [self.chat.before, self.chat.after]
         if isinstance(self.target, Transformer) and (self.target.native is not None or native.missing()):
             facts["kernels"] = "native" if self.target.native is not None else f"torch: {native.missing()}"
-        return facts | {"dtype": self.precision, "device": self.target.device, "threads": self.threads}
+        threads = self.resources.threads or torch.get_num_threads()
+        return facts | {"dtype": self.precision, "device": self.target.device, "threads": threads}
 
 
 def precision_name(dtype: torch.dtype | None) -> str:
@@ -341,7 +333,7 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
 def stored_bytes(place: Path) -> int:
     """Return the bytes of a checkpoint's weights. Each weight in a GGUF file counts as 16 bits."""
     if gguf_header.is_file(place):
-        return torch.bfloat16.itemsize * gguf_header.read_header(place).weight_count
+        return sum(2 * math.prod(entry.shape) for entry in gguf_header.read_header(place).entries.values())
     if not any(place.glob("*.safetensors")):
         return 0  # loading will raise an error
     return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())

@@ -1,7 +1,5 @@
 """Describe this machine, so that figures say where they were measured, and manage its memory."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -69,7 +67,6 @@ def gpu_memory() -> int | None:
 
 
 def describe() -> dict[str, str | int]:
-    """Return facts of the machine, ready for JSON."""
     facts: dict[str, str | int] = {"cpu": processor(), "cores": cores(), "python": platform.python_version()}
     torch = sys.modules.get("torch")  # the page's own process does not load torch
     if torch is not None:

@@ -1,7 +1,5 @@
 """Predict the speed-up of runs that were not measured: acceptance from other prompts, costs from a probe."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..types import Costs
@@ -13,7 +11,7 @@ def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> tuple[float, flo
 
     `seen` are speculative runs that asked for drafts of depth `k`. They say how often each position of a draft is
     accepted, how many cycles have a draft, and how deep drafts are. `costs` come from `lanes/probe.py`, at the
-    temperature of the runs. A cycle without a draft costs a plain step.
+    temperature of the runs. A cycle without a draft costs a plain step. Returns None if `seen` drafted nothing.
     """
     cycles, drafting = sum(lane.cycles for lane in seen), sum(lane.drafting_cycles for lane in seen)
     if not drafting:

@@ -79,13 +79,9 @@ class LaneStats:
             elif isinstance(event, Finished):
                 stats.eager, stats.counted = event.eager, event.counted
                 if stats.server and event.counted not in ("exact", "merged"):
-                    stats.use_sums(event.drafted or 0, event.accepted or 0)
+                    stats.drafted = event.drafted or 0
+                    stats.sums, stats.accepted_at, stats.judged_at = (stats.drafted, event.accepted or 0), [], []
         return stats
-
-    def use_sums(self, drafted: int, accepted: int) -> None:
-        """Store the sums of a server that does not report each cycle."""
-        self.drafted, self.sums = drafted, (drafted, accepted)
-        self.accepted_at, self.judged_at = [], []
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
         """Count the levels of the draft that were judged, and those that were passed.
@@ -134,12 +130,6 @@ class LaneStats:
     @property
     def decode_seconds(self) -> float:
         return self.seconds - self.prefill_seconds
-
-    @property
-    def other_seconds(self) -> float:
-        """The seconds of decoding outside drafting and the target's passes: the engine's own time."""
-        passes = sum(self.verify_seconds) + sum(self.step_seconds)
-        return max(0.0, self.decode_seconds - self.draft_seconds - passes)
 
     @property
     def seconds_per_token(self) -> float | None:
@@ -213,17 +203,12 @@ class Comparison:
 
     @property
     def overhead(self) -> float | None:
-        """o, the mean time of a cycle outside drafting and the target's pass."""
+        """o, the mean time of a cycle outside drafting and the target's pass: the engine's own time."""
         spec = self.speculative
         if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
             return None
-        return spec.other_seconds / spec.cycles / self.step
-
-    @property
-    def step_cost(self) -> float:
-        """The mean time of the speculative lane's passes without a draft; 1 if it had none."""
-        passes = self.speculative.step_seconds
-        return sum(passes) / len(passes) / self.step if self.step and passes else 1.0
+        passes = sum(spec.verify_seconds) + sum(spec.step_seconds)
+        return max(0.0, spec.decode_seconds - spec.draft_seconds - passes) / spec.cycles / self.step
 
     @property
     def accounted_speedup(self) -> float | None:
@@ -234,6 +219,8 @@ class Comparison:
         c, v, o = self.draft_cost or 0.0, self.verify_cost or 0.0, self.overhead or 0.0
         if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
             return None
+        passes = spec.step_seconds  # those without a draft
+        step_cost = sum(passes) / len(passes) / self.step if passes else 1.0
         return accounted_speedup(
             spec.tau,
             spec.drafted / spec.drafting_cycles,
@@ -241,7 +228,7 @@ class Comparison:
             v,
             o,
             spec.drafting_cycles / spec.cycles,
-            self.step_cost,
+            step_cost,
         )
 
 

@@ -4,8 +4,6 @@ Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α is the acceptance ra
 c the cost of a drafted token, v the cost of a verification pass, o the overhead of a cycle. A plain step costs 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 

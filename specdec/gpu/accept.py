@@ -114,7 +114,6 @@ class Record:
 
     @classmethod
     def unpack(cls, values: list[float]) -> Record:
-        """Unpack what `packed` made."""
         accepted, token, limit, sound, finite = values[:HEAD]
         k, n = (len(values) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(values[HEAD + k * i : HEAD + k * i + n]) for i in range(4))

@@ -1,7 +1,5 @@
 """Hold what CUDA has once in a process."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import torch

@@ -6,8 +6,6 @@ Each is a CUDA graph if possible (`graphs.py`). Text and caches stay on the devi
 the host may choose another K for every cycle.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -172,7 +170,6 @@ class DeviceCycle:
         self.limit.mul_(self.sound)  # NaN or inf in the logits: ignore the draft
 
     def _numbers(self) -> Tensor:
-        """Return the random numbers of this cycle."""
         return self.numbers.index_select(0, self.length)[0]
 
     def _verify(self, bucket: int, k: int) -> None:

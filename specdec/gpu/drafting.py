@@ -4,8 +4,6 @@ Each class computes the same logits as its drafter in `drafters/`. A drafter rea
 of a draft always reads the same number of last tokens, even those that it has read before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -6,8 +6,6 @@ shapes: the length of the text is a tensor, and attention always reads a whole b
 positions. No step makes the host wait.
 """
 
-from __future__ import annotations
-
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -40,7 +38,6 @@ def bucket_for(end: int, capacity: int) -> int:
 
 
 def aligned(capacity: int) -> int:
-    """Round a number of positions up to a multiple of ALIGNED."""
     return -(-capacity // ALIGNED) * ALIGNED
 
 

@@ -4,8 +4,6 @@ Tasks that the device cannot run (`reason_against`) use the host's executor. Tha
 in another order, so the same seed samples another text.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

@@ -3,8 +3,6 @@
 The kernels can fail to run: a GPU can be too small for them, or the compiler that Triton needs can be missing.
 """
 
-from __future__ import annotations
-
 import os
 
 import torch

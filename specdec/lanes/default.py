@@ -4,8 +4,6 @@ The expected speed-up is a cycle's tokens divided by its cost (Leviathan et al. 
 is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per drafter.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ..families.zoo import Family

@@ -4,8 +4,6 @@ Therefore the lanes' clocks advance together, and the events show the true speed
 runs, the clocks of the other lanes stand still.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Generator
 

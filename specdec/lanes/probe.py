@@ -1,7 +1,5 @@
 """Measure the costs of drafting on this machine in short runs. `lanes/default.py` and `adaptive` use the costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import linear_regression, median, mode

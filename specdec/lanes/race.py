@@ -1,8 +1,7 @@
 """Run lanes on one device: speculative and plain decoding of one prompt, optionally transformers as a peer."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any
 
 from .. import rules
@@ -17,32 +16,6 @@ from ..verify import RejectionSampling, Rule
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
 from .transformers import assisted
-
-
-def tasks(
-    family: Family,
-    prompt: Any,
-    drafter: str | Drafter,
-    k: int,
-    params: SamplingParams,
-    details: bool,
-    rule: str | Rule = "rejection",
-    peer: bool = False,
-) -> dict[str, Task]:
-    """Make one task for each lane.
-
-    The plain lane has the speculative lane's rule, so that both have the same kind of sampler. If that rule is lossy,
-    the plain lane has rejection sampling.
-    """
-    tokens = family.encode(prompt)
-    judge = rules.make_rule(rule) if isinstance(rule, str) else rule
-
-    def task(lane: str, drafter: str | Drafter, k: int, rule: Rule) -> Task:
-        return make_task(family, tokens, drafter, k, params, rule, lane, details)
-
-    plain_rule = judge if judge.lossless else RejectionSampling()
-    peers = {PEER: task(PEER, drafter, k, RejectionSampling())} if peer else {}
-    return {SPECULATIVE: task(SPECULATIVE, drafter, k, judge), **peers, PLAIN: task(PLAIN, "none", 0, plain_rule)}
 
 
 def make_task(
@@ -95,5 +68,12 @@ def race(
     Raises PromptError for a prompt that is empty or too long; ValueError for any other argument that cannot run, such
     as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
-    lanes = tasks(family, prompt, drafter, k, params or SamplingParams(), details, rule, peer)
-    return interleave({lane: (assisted if lane == PEER else generate)(task) for lane, task in lanes.items()})
+    judge = rules.make_rule(rule) if isinstance(rule, str) else rule
+    task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
+    lanes = {SPECULATIVE: generate(task(drafter, k, rule=judge))}
+    if peer:
+        lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
+    # By the same rule, so that both have the same kind of sampler.
+    plain_rule = judge if judge.lossless else RejectionSampling()
+    lanes[PLAIN] = generate(task("none", 0, rule=plain_rule, lane=PLAIN))
+    return interleave(lanes)

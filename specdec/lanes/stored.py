@@ -1,7 +1,5 @@
 """Keep measured costs in the user's cache folder, so that a machine measures a drafter once and not at every start."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -5,8 +5,6 @@ This lane's events are therefore like those of a server (`Started.server`, `Fini
 Cycle 0 drafts before the target has read the prompt, so it can commit several tokens.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import time
@@ -88,7 +86,6 @@ def library_model(model: FolderModel, peers: dict[Any, Any]) -> Any:
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str) -> Any:
-    """Load transformers' model from a checkpoint."""
     weights = {name: weight.to(dtype) for name, weight in open_weights(folder).items()}
     return build(library_config(read_config(folder)), weights, dtype, device)
 

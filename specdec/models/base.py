@@ -1,7 +1,5 @@
 """Protocols of models. The engine needs logits and a cache that it can roll back; some drafters need hidden states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable, TypeVar

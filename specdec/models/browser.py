@@ -6,8 +6,6 @@ Matrices are 7-bit codes (`grouped.py`), or the codes of a GGUF file. Embeddings
 left out: the browser reads them from the output matrix.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Mapping

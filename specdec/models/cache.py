@@ -1,7 +1,5 @@
 """A static KV cache: one tensor and a length. Reducing the length rolls the cache back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -23,7 +21,6 @@ class StaticCache:
         taps: Sequence[int] = (),
         exit_layer: int = 0,
     ) -> None:
-        """Allocate `data` of shape `shape`, and states of width `hidden`."""
         self.capacity, self.length, self.exit_layer = shape[2], 0, exit_layer
         self.begun: list[int] = []  # tokens after `length` that have already passed the layers below `exit_layer`
         self.data = torch.zeros(shape, dtype=dtype, device=device)

@@ -3,8 +3,6 @@
 If a file is missing or damaged, a ValueError names the file or the tensor in one sentence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,7 +71,6 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def read_file(path: Path) -> Weights:
-    """Read the tensors of one safetensors file."""
     from safetensors.torch import load_file
 
     try:

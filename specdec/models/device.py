@@ -1,7 +1,5 @@
 """Configure torch for an NVIDIA GPU, and find out which memory layout of a matrix multiplies faster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

@@ -1,7 +1,5 @@
 """Read files that the host chose. Whatever is wrong with one ends in a ValueError of one sentence that names it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

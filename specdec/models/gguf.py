@@ -4,8 +4,6 @@ Tensor names, header fields and the row order of queries and keys follow llama.c
 package `gguf` dequantises.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +40,6 @@ LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positio
 
 
 def config(header: Header) -> dict[str, Any]:
-    """Derive the model's config.json from a GGUF header."""
     field, heads, width = header.of_model, header.of_model("attention.head_count"), header.of_model("embedding_length")
     architecture = header.value("general.architecture")
     head_dim = field("attention.key_length", field("rope.dimension_count", width // heads))
@@ -143,7 +140,6 @@ def hub_name(name: str) -> str:
 
 
 def read_tensor(header: Header, name: str) -> Tensor:
-    """Read one tensor and dequantise it to float32."""
     import numpy as np
     from gguf import GGMLQuantizationType, quants
 

@@ -4,8 +4,6 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 The package `gguf` has a reader, too, but that takes five seconds to read SmolLM2's vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import struct
@@ -30,8 +28,6 @@ def is_file(place: str | Path) -> bool:
 
 
 class Entry(NamedTuple):
-    """Describes a tensor in the file."""
-
     kind: int  # ggml's number for the quantisation
     shape: tuple[int, ...]  # outputs first
     start: int  # offset in the file, in bytes
@@ -45,11 +41,6 @@ class Header:
     path: Path
     fields: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
-
-    @property
-    def weight_count(self) -> int:
-        """The number of weights in all tensors."""
-        return sum(math.prod(entry.shape) for entry in self.entries.values())
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return a field, or `default` if the file lacks it. Raises ValueError if there is no default either."""

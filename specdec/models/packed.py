@@ -4,8 +4,6 @@
 as `NAME.scale`: one bfloat16 for each row, absmax / 127. All other tensors are stored unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Nothing is trained. The copy reads fewer bytes and predicts almost what the targ
 tokens that differ. The copy saves time where reading the weights takes most of a decoding step.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import cached_property
 

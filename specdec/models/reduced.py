@@ -4,8 +4,6 @@ Two small matrices convert between the widths of draft and target. The draft's f
 a map. Like an EAGLE-3 head, the draft proposes only the tokens in the map `d2t`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """A view of the target for one run. It shares the target's weights, and lets drafters read the cache of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A row is the target's distribution of the next token after a text. Each likely t
 share cells, so that there are few cells. The first token is never drafted, so the test is conditional on it.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections import Counter
@@ -16,7 +14,7 @@ from ..models.base import LanguageModel
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .enumeration import JointDistribution
-from .goodness_of_fit import Counts, divergence, GTest, solve_limit
+from .goodness_of_fit import Counts, divergence, g_test, GTest, solve_limit
 from .pair import CachedRows
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
@@ -114,6 +112,15 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 def limit_after_first(degrees: int, alarm: float) -> float:
     """Return the G at which the tail of `g_test_after_first` equals `alarm`, the chance of a false alarm."""
     return solve_limit(C_PER_DEGREE * degrees, -math.log(alarm))
+
+
+def against_distributions(counts: Counts, distributions: Sequence[JointDistribution]) -> list[GTest]:
+    """Test the distribution of the first token, then those of the next 1, 2, … tokens given the first token."""
+    first, *longer = distributions
+    return [
+        g_test(counts_in(first, counts), first),
+        *(g_test_after_first(counts, first, distribution) for distribution in longer),
+    ]
 
 
 class Witness(NamedTuple):

@@ -8,8 +8,6 @@ The shipped rule passes. To see a test fail, plant a mistake of `mistakes.py` in
 `python -m tools.certificates` records the results of the shipped rule and of all mistakes.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

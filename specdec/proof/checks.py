@@ -1,7 +1,5 @@
 """Run the three checks of `certify.py`. Each check lets the shipped loop continue one given text."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterator

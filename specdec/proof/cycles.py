@@ -4,8 +4,6 @@ Target and draft are tables. Places are the draft's levels, from 0. At *free* pl
 lists how they differ. At *loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import random

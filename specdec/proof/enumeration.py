@@ -5,8 +5,6 @@ sampler returns one possible result of every random decision, and multiplies the
 over all paths, these products are the loop's exact output distribution.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar

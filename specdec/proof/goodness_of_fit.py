@@ -5,8 +5,6 @@ A cell is a text, or all rare texts together. G = 2 Σ x ln(x / μ) compares eac
 the tail by Chernoff's inequality.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

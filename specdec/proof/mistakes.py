@@ -4,8 +4,6 @@ Each mistake changes one part of the shipped code: the verification rule (`wrong
 target's rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

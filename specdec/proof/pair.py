@@ -1,7 +1,5 @@
 """Define pairs of target and draft model, each with a text to continue."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

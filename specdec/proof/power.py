@@ -5,8 +5,6 @@ for all others. This can only raise the estimates. All random paths of one cycle
 distribution with a mistake.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import heapq
@@ -161,17 +159,13 @@ def power(
         compared = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
         fewest = list[int]()
         for wrong, right, cells in compared:
-            growth, variance = growing(wrong, right)
+            texts = wrong.keys() | right.keys()
+            growth, variance = growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in texts])
             shown = functools.partial(is_shown, growth, variance, chances[0], cells, alarm)
             if growth > MIN_GROWTH and (n := next(filter(shown, GRID), None)):
                 fewest.append(n)
         needed[mistake.key] = min(fewest, default=None)
     return needed
-
-
-def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, float]:
-    """Return `growth_of` for draws from `wrong` that are tested against `right`."""
-    return growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()])
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:

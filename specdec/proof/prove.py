@@ -7,25 +7,17 @@ from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accept
 read u: the sampler has already compared it with p / q.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
-import json
-import os
-import secrets
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from torch import Tensor
 from tqdm import tqdm
 
-from .. import children
 from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
@@ -87,54 +79,21 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print how far a verifier's output distribution is from the target's. Return 0 if it is lossless, else 1.
 
-    The file runs in its own process. The verdict is the line that begins with a secret word, which the file does not
-    know. All other lines of that process are printed. Raises ValueError if the file cannot be judged.
+    Raises ValueError if the file cannot be judged.
     """
-    secret, verdict = secrets.token_hex(8), None
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
-    with children.start(__name__, str(path), **pipes) as child:
-        assert child.stdin and child.stdout
-        child.stdin.write(secret + "\n")
-        child.stdin.close()
-        for line in child.stdout:
-            if line.startswith(secret):
-                verdict = json.loads(line.removeprefix(secret))
-                break
-            print(line, end="", flush=True)
-        child.kill()
-    if not isinstance(verdict, int):
-        raise ValueError(verdict or f"{path.name} ended its process before it was judged")
-    return verdict
-
-
-def main(path: Path) -> None:
-    """Judge a file in this process and write the verdict for `judge`. The file's own output goes to stderr."""
-    secret = sys.stdin.readline().rstrip()
-    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as out:
-        os.dup2(2, 1)
-        verdict: int | str
-        try:
-            verdict = judge_here(path, out)
-        except ValueError as error:
-            verdict = str(error)
-        out.write(secret + json.dumps(verdict) + "\n")
-
-
-def judge_here(path: Path, out: TextIO | None = None) -> int:
-    """Judge a file as `judge` does, but in this process. Write the lines to `out`, by default stdout."""
     rule, worst = UserRule(load(path), path.name), 0.0
-    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation", file=out)
+    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
     try:
         for line, tv in judge_chains(rule):
-            print(f"{line}  {tv:.3g}", file=out, flush=True)
+            print(f"{line}  {tv:.3g}", flush=True)
             worst = max(worst, tv)
     except TooManyPaths as error:
         raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
         raise ValueError(f"{path.name} raised {type(error).__name__}: {error}") from error
     verdict = "lossless" if worst <= EXACT else "NOT lossless"
-    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}", file=out)
-    print(describe_scope(loops_of_chains(), groups(trees=False)), file=out)
+    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}")
+    print(describe_scope(loops_of_chains(), groups(trees=False)))
     return 0 if worst <= EXACT else 1
 
 
@@ -159,7 +118,6 @@ def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
 
 
 def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase]]) -> str:
-    """Describe what a proof covers."""
     all_free = [case for case in loops if case.free is None]
     cycles = [cycle for group in cycle_groups.values() for cycle in group]
     k, size = max(case.k for case in all_free), max(case.vocabulary for case in all_free)
@@ -215,7 +173,3 @@ def single_cycles(rule: Rule, cycle_groups: dict[str, list[CycleCase]]) -> Itera
     for name, cycles in cycle_groups.items():
         distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         yield name, max(distances), sum(counts)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

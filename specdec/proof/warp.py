@@ -3,8 +3,6 @@
 The proofs compute the exact distribution with this file, so that they also notice mistakes in `sampling.py`.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Sequence

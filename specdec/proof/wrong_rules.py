@@ -1,7 +1,5 @@
 """Define verification rules with one mistake each. `mistakes.py` lists them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Define the protocol that the adapters for vLLM and llama.cpp implement, and the types that they return."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

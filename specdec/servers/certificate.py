@@ -18,18 +18,10 @@ from typing import Any
 
 from ..engine import Engine
 from ..models.base import LanguageModel
-from ..proof.black_box import (
-    counts_in,
-    distributions_of_cells,
-    g_test_after_first,
-    model_row,
-    reserve_rest,
-    Row,
-    witness,
-)
+from ..proof.black_box import against_distributions, distributions_of_cells, model_row, reserve_rest, Row, witness
 from ..proof.checks import NEAR_TIE
 from ..proof.enumeration import JointDistribution
-from ..proof.goodness_of_fit import g_test, GTest, SMALLEST
+from ..proof.goodness_of_fit import SMALLEST
 from ..proof.pair import CachedRows, rounded
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams
@@ -70,8 +62,6 @@ class Weights:
 
 @dataclass
 class Context:
-    """One prompt, and its results so far."""
-
     name: str
     prompt: tuple[int, ...]
     plain_texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
@@ -235,7 +225,7 @@ class Examination:
         tests = against_distributions(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
-            "tests": [test_figures(test) for test in tests],
+            "tests": [[rounded(test.statistic), test.degrees, rounded(test.tail)] for test in tests],
             "red": [test.tail < self.alarm for test in tests],
             "witness": self.witness(context),
         }
@@ -305,17 +295,3 @@ class Examination:
 
 def alike(a: Token, b: Token) -> bool:
     return a.id == b.id if a.id is not None and b.id is not None else a.piece == b.piece
-
-
-def against_distributions(counts: Counter[tuple[int, ...]], distributions: Sequence[JointDistribution]) -> list[GTest]:
-    """Test the distribution of the first token, then those of the next 1, 2, … tokens given the first token."""
-    first, *longer = distributions
-    return [
-        g_test(counts_in(first, counts), first),
-        *(g_test_after_first(counts, first, distribution) for distribution in longer),
-    ]
-
-
-def test_figures(test: GTest) -> list[float | None]:
-    """Return the test's G, degrees of freedom, and bound on the probability of a G this large, for JSON."""
-    return [rounded(test.statistic), test.degrees, rounded(test.tail)]

@@ -1,7 +1,5 @@
 """Connect to a server, and recognise vLLM or llama.cpp by its answer to /v1/models."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Read values from a server's JSON and check their types and ranges. A wrong value raises ServerError."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ each other down. While a text arrives, each chunk counts as one cycle (if the se
 The `FinalTrace` has all events, rebuilt with any counts of drafts that the server reports at the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Generator, Iterator, Sequence

@@ -4,8 +4,6 @@ The server sends a chunk per token. With `timings_per_token`, a chunk also has `
 over the text. Both change in the chunk of a cycle's first token. The server sends no probabilities of accepted tokens.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Reconstruct a server's steps from the chunks that arrived and the counts that the server reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ httpx limits the time to connect. `Deadline` limits the time of an answer or eve
 byte, and a client's total time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """Derive the verdict of a server's certificate, the sentences that explain it, and the exit status."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +18,8 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     if error is not None:
         return verdict(UNKNOWN, error.sentence)
     idle = describe_idleness(contexts)
-    different, failing = greedy_differences(contexts), [context for context in contexts if any(context.get("red", ()))]
+    different = [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
+    failing = [context for context in contexts if any(context.get("red", ()))]
     if result["reference"] == "weights" and any(context["red"][0] for context in failing):
         return verdict(
             UNKNOWN,
@@ -50,13 +49,7 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
-def greedy_differences(contexts: Sequence[Any]) -> list[Any]:
-    """Return the contexts whose greedy text differs from plain decoding's for another reason than a near-tie."""
-    return [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
-
-
 def name_reference(result: dict[str, Any]) -> str:
-    """Name the distribution that the server was compared with."""
     if result["reference"] == "weights":
         return "the exact distribution of the target's weights"
     return "the distribution that the plain server reports"

@@ -4,8 +4,6 @@ vLLM streams one chunk per step; for a slow reader, it joins steps. With `--per-
 detailed` the last chunk reports the drafted and accepted tokens of each step; with `summary`, only their sums.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
@@ -96,15 +94,11 @@ class VLLM:
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Return the next token's probabilities. Only `--logprobs-mode processed_logprobs` applies the temperature."""
-        return {token: math.exp(value) for token, value in self._next_logprobs(prompt, params, top).items()}
-
-    def _next_logprobs(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the log-probabilities of the `top` likeliest tokens after `prompt`."""
         body = self._body(prompt, params) | {"max_tokens": 1, "logprobs": top, "return_tokens_as_token_ids": True}
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:
             raise ServerError("The server reports no log-probabilities.")
-        return {parse_token_id(name): fields.logprob(value) for name, value in likeliest.items()}
+        return {parse_token_id(name): math.exp(fields.logprob(value)) for name, value in likeliest.items()}
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """Set every sampling parameter, since a model's generation_config.json may have other defaults."""

@@ -5,8 +5,6 @@ distributions (`distributions.py`), and the tokens with the text. A decision is 
 in a server's trace.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,25 +12,21 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..events import Drafted, Event, Finished, Started, Verified
+from ..events import Drafted, Event, Finished, Started, UNNAMED, Verified
 from ..types import MAX_DRAFT_TOKENS, TranslatableText
 from .cycle import (
     AuditedCycle,
-    BLOCK,
     contradiction,
     cycles,
-    is_unnamed,
     label,
-    MATCH,
+    LOSSLESS,
     MAX_NAME,
     NOISE,
     REJECTION,
     ROUNDING,
-    TYPICAL,
 )
 from .distributions import check_distributions, masses
 
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
 
@@ -51,8 +45,6 @@ def shown(name: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """A contradiction in a trace."""
-
     lane: str
     cycle: int
     reason: TranslatableText
@@ -113,7 +105,6 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
 
 
 def faultless(audits: Iterable[LaneAudit]) -> bool:
-    """Whether no lane has a fault."""
     return not any(result.faults for result in audits)
 
 
@@ -170,7 +161,8 @@ class Auditor:
         if result.server:
             judged = sum(x.status != "discarded" for x in cycle.positions)
             added = cycle.target_token is not None
-            result.not_reported("drafts whose token the server does not report", sum(map(is_unnamed, cycle.positions)))
+            unnamed = sum(x.token == UNNAMED and not x.piece for x in cycle.positions)
+            result.not_reported("drafts whose token the server does not report", unnamed)
             result.not_reported("decisions whose q and coin the server does not report", judged)
             result.not_reported("draws whose whole distribution the server does not report", added)
             return

@@ -1,13 +1,11 @@
 """Group a lane's events by cycle, and check that draft, verdict and committed tokens do not contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from ..events import Committed, Drafted, Event, Position, UNNAMED, Verified
+from ..events import Committed, Drafted, Event, Position, Verified
 from ..types import TranslatableText, Tree
 
 REJECTION = "rejection sampling"  # this and the next four are the names of rules in traces
@@ -15,6 +13,7 @@ MATCH = "sample and match"
 NOISE = "shared noise"
 BLOCK = "block verification"
 TYPICAL = "typical acceptance"
+LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 
@@ -95,11 +94,6 @@ def chances(x: Position) -> tuple[float, float]:
     """Return p and q of a token that our engine drafted."""
     assert x.p is not None and x.q is not None, "only servers leave out p and q"
     return x.p, x.q
-
-
-def is_unnamed(x: Position) -> bool:
-    """Return whether a server reported neither the id nor the piece of `x`."""
-    return x.token == UNNAMED and not x.piece
 
 
 def label(x: Position) -> TranslatableText:

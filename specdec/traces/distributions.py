@@ -4,8 +4,6 @@ A recorded distribution lists the likeliest tokens, and all tokens that the cycl
 all other probabilities. A position's `target` and `draft` list the same tokens, but omit those of probability 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..events import Distribution, Position

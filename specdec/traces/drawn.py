@@ -1,7 +1,5 @@
 """Render a run as HTML for a notebook: the text with each drafted token's status, and the figures below the text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from typing import Any

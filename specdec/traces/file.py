@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
@@ -66,18 +65,6 @@ class Trace:
 
     header: Header
     events: tuple[Event, ...]
-
-    @classmethod
-    def from_events(cls, events: Iterable[Event], prompt: str = "", models: dict[str, Any] | None = None) -> Trace:
-        """Collect all events that `race` or `generate` yields. `models` are the facts of `Family.describe`.
-
-        Raises ValueError if the events do not start a lane.
-        """
-        events = tuple(events)
-        lanes = tuple(event.lane for event in events if isinstance(event, Started))
-        if not lanes:
-            raise ValueError("these events contain no run: pass all events that race() or generate() yields")
-        return cls(replace(live_header(prompt, models or {}), lanes=lanes), events)
 
     @property
     def text(self) -> str:
@@ -197,14 +184,11 @@ class Trace:
             raise TraceError("the file is not UTF-8 text") from error
 
 
-def live_header(
-    prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False, here: dict[str, Any] | None = None
-) -> Header:
-    """Make the header of a run that starts now. `here` describes the machine; by default, this one."""
+def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
+    """Make the header of a run that starts now, on this machine. `models` are the facts of `Family.describe`."""
     lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    run, facts = uuid.uuid4().hex[:12], here or machine.describe()
-    facts = facts | {"busy": machine.busy()}
+    run, facts = uuid.uuid4().hex[:12], machine.describe() | {"busy": machine.busy()}
     return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
 
 

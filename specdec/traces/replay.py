@@ -4,8 +4,6 @@ A trace records what a decision depends on: p, q, the coin u, block verification
 that the target drew. The replay passes these values to the rule instead of probability rows and random numbers.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

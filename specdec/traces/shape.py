@@ -3,8 +3,6 @@
 Only a server's lane may have tokens without an id, or positions without p and q.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified

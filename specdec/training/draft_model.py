@@ -1,7 +1,5 @@
 """Define the draft model that `specdec train` trains; `models/reduced.py` runs the trained model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

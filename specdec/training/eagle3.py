@@ -5,8 +5,6 @@ first step reads the target's features. Each later step reads the state of the s
 further ahead. All steps read tokens of the text, not drafted ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -24,8 +22,6 @@ QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query
 
 
 class Eagle3(TrainableDraft):
-    """An EAGLE-3 head in training."""
-
     def __init__(self, target: Transformer, draft_ids: Tensor, steps: int = STEPS) -> None:
         super().__init__(target, draft_ids)
         width = target.width

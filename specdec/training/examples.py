@@ -54,7 +54,6 @@ class Examples:
         return int(self.is_answer.sum())
 
     def select(self, which: Numbers) -> Examples:
-        """Return only the texts with the indices `which`."""
         indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
         return Examples(self.tokens[indices], self.is_answer[indices], self.lengths[which])
 

@@ -1,7 +1,5 @@
 """Run the training loop for a given time, with a learning-rate schedule, measurements and checkpoints."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -121,7 +119,6 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @torch.no_grad()
 def exchange(model: nn.Module, weights: Sequence[Tensor]) -> None:
-    """Swap the model's parameters with `weights`."""
     for parameter, weight in zip(model.parameters(), weights, strict=True):
         previous = parameter.clone()
         parameter.copy_(weight)

@@ -1,7 +1,5 @@
 """Compute the training loss: the divergence between the drafter's distribution and the target's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,16 +38,14 @@ class Reading:
 
 def read_batch(target: Transformer, batch: Batch, taps: Sequence[int], dtype: torch.dtype) -> Reading:
     """Run the target over a batch in one pass, with results in `dtype`. Returns before a GPU has finished."""
-    tokens, places = (to_device(torch.from_numpy(array), target.device) for array in (batch.tokens, batch.places))
+    tokens, places = torch.from_numpy(batch.tokens), torch.from_numpy(batch.places)
+    if target.device != "cpu":
+        tokens, places = (tensor.pin_memory().to(target.device, non_blocking=True) for tensor in (tokens, places))
     states, inputs = hidden_states(target, tokens, taps)
     with torch.no_grad():
         normed = target.normed(states.flatten(0, 1)[places]).to(dtype)
         features = torch.cat(inputs, -1).to(dtype) if taps else states[..., :0]
     return Reading(tokens, places, normed, features)
-
-
-def to_device(tensor: Tensor, device: str) -> Tensor:
-    return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 class TrainableDraft(nn.Module):
@@ -145,8 +141,6 @@ def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
 
 
 class HeldOut:
-    """Measures drafters on held-out texts."""
-
     @torch.no_grad()
     def __init__(self, target: Transformer, readings: Iterable[Reading], draft_ids: Tensor) -> None:
         self.draft_ids = draft_ids

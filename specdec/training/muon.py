@@ -3,8 +3,6 @@
 torch's Muon always multiplies in bfloat16. On a CPU that emulates bfloat16, this took forty times as long as float32.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ In a pass, all texts are at the same position. Their keys and values therefore f
 fused attention can read the cache without indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

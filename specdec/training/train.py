@@ -1,7 +1,5 @@
 """Train a drafter for any target that our own decoder runs (`specdec train`). The target can write the examples."""
 
-from __future__ import annotations
-
 import json
 import random
 import time
@@ -108,7 +106,9 @@ def train(
 
     evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
     batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
-    best, figures = exported_overlap(out) if saved else -1.0, dict[str, Any]()
+    best, figures = -1.0, dict[str, Any]()
+    if saved and (out / CONFIG).exists():
+        best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
 
     def measure(progress: Progress) -> None:
         nonlocal best
@@ -165,12 +165,6 @@ def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
 
 def answer_tokens(texts: Sequence[Text]) -> int:
     return sum(len(text.tokens) - text.start for text in texts)
-
-
-def exported_overlap(out: Path) -> float:
-    """Return the summed overlaps of the drafter that an earlier call exported to `out`; -1 if there is none."""
-    config = out / CONFIG
-    return float(sum(json.loads(config.read_text(encoding="utf-8"))["trained"]["overlap"])) if config.exists() else -1.0
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

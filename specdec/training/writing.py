@@ -5,8 +5,6 @@ arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.
 the target continues the caller's prompts, or writes without a prompt.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -41,8 +39,6 @@ Stop = Callable[[], bool]
 
 
 class Writer:
-    """Lets a target write texts until it is stopped."""
-
     def __init__(self, family: Family, prompts: Sequence[str] = (), rows: int | None = None, seed: int = 0) -> None:
         """Prepare to write `rows` texts at once; by default as many as fit into memory."""
         assert isinstance(family.target, Transformer)

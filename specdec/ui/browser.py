@@ -4,8 +4,6 @@ When the first visitor needs a family's models, a child process writes their fil
 for the embedded family, and 100 MB for SmolLM2.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json

@@ -1,7 +1,5 @@
 """Build the page: the head, the tabs, and what a link to the page opens and fills in."""
 
-from __future__ import annotations
-
 import html
 from importlib import import_module
 from typing import Any

@@ -6,8 +6,6 @@ newest moment is stored, so a slow phone skips moments. A phone that reconnects 
 received. Nothing is written to disk, and phones are anonymous.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools
@@ -76,8 +74,6 @@ class Room:
     streams: Counter[str] = field(default_factory=Counter)  # phone -> number of open streams
     changes: asyncio.Event = field(default_factory=asyncio.Event)  # set at the next change, and then replaced
 
-    # ---- the teacher ----
-
     def is_teacher(self, secret: str) -> bool:
         return secrets.compare_digest(secret.encode(), self.secret.encode())
 
@@ -110,8 +106,6 @@ class Room:
     def reveal(self, answer: dict[str, Any]) -> None:
         self.answer = answer
         self.notify()
-
-    # ---- the phones ----
 
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
         """Store a phone's vote, which replaces its earlier one. Return False if the phone has no open stream."""

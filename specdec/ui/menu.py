@@ -3,8 +3,6 @@
 A test compares the names here with the names that the engine accepts.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -15,23 +13,12 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import (
-    DEFAULT_DRAFTER,
-    DRAFT_MODEL,
-    EMBEDDED,
-    EXIT,
-    find_method,
-    inner_drafter,
-    LOSSY,
-    METHODS,
-    ROUNDED,
-    RULES,
-)
-from ..traces.cycle import BLOCK, MATCH, NOISE, REJECTION, TYPICAL
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, LOSSY, METHODS, ROUNDED, RULES
+from ..traces.cycle import LOSSLESS
 from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
 
 FAMILY = ASSETS / "family"
-RULE_KEYS = dict(zip((REJECTION, MATCH, NOISE, BLOCK, TYPICAL), RULES, strict=True))  # name in traces -> in settings
+RULE_KEYS = dict(zip(LOSSLESS, RULES, strict=True))  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
@@ -110,7 +97,6 @@ def family_name(family: str) -> str:
 
 
 def family_line(family: str) -> str:
-    """Describe a family in a sentence."""
     words = strings("page")["settings"]
     if family == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
@@ -147,9 +133,7 @@ def cost(name: str) -> str:
 
 
 def has_peer(drafter: str) -> bool:
-    """Whether transformers implements the method of `drafter`."""
-    method = find_method(drafter)
-    return method is not None and method.peer and not inner_drafter(drafter)
+    return drafter in METHODS and METHODS[drafter].peer
 
 
 def peer_lines() -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Read the recorded runs and certificates that the page shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..methods import METHODS
@@ -31,11 +29,6 @@ def recorded_names() -> list[str]:
     """List the names of the main recorded runs. The first screen's run comes first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-
-
-def first_recorded() -> str:
-    """Return the run for the first screen, or "" if no run is recorded."""
-    return recorded(next(iter(recorded_names()), ""))
 
 
 def sampled_name() -> str:

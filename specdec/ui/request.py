@@ -1,25 +1,11 @@
 """Check the requests of visitors, which come from the page, from links and from the API."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..families import presets
-from ..methods import (
-    ADAPTIVE,
-    CHAINS_ONLY,
-    DEFAULT_DRAFTER,
-    DRAFT_MODEL,
-    EMBEDDED,
-    find_method,
-    LOOKUP,
-    METHODS,
-    ROUNDED,
-    RULES,
-)
+from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import RunRequest, Setting, SETTINGS
 from ..types import MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, families, has_peer, is_offered
@@ -41,20 +27,16 @@ def say(error: str, **values: Any) -> str:
 def check(*settings: Any, **named: Any) -> RunRequest:
     """Return the checked request. Raises InputError if a setting is wrong.
 
-    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run. With
-    `peer`, the default drafter becomes one that transformers has.
+    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
     """
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
-    if values["peer"] and drafter == DEFAULT_DRAFTER:
-        runs_draft_model = DRAFT_MODEL in drafters(values["family"]) and values["family"] != presets.SMOLLM2
-        drafter = values["drafter"] = DRAFT_MODEL if runs_draft_model else LOOKUP
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers cannot run our target in 8 bits
-    values["peer"] &= has_peer(drafter) and ROUNDED.get(values["family"]) != "int8"
+    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["family"]) != "int8"
     return RunRequest.from_settings(values)
 
 
@@ -72,16 +54,12 @@ def check_setting(setting: Setting, value: Any) -> Any:
 def check_number(setting: Setting, value: Any) -> Any:
     """Return a number if it is within its bounds. For an integer, 4.0 is accepted (sliders send it), 4.5 is refused."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
-    in_bounds = is_number(value) and low <= value <= high
-    if not in_bounds or (whole and value != int(value)):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and low <= value <= high) or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
         error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
         raise InputError(say(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_prompt(prompt: Any) -> str:
@@ -137,23 +115,10 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# ---- certificates ----
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateRequest:
-    """A checked request for a certificate. `mistake` "" means the correct rule. `text` is for the pair "embedded"."""
-
-    pair: str
-    mistake: str
-    draws: int
-    seed: int
-    text: str = ""
-
-
 def check_certificate(
     pair: Any = "toy", mistake: Any = "", draws: Any = 20_000, seed: Any = 0, text: Any = ""
-) -> CertificateRequest:
+) -> tuple[Any, ...]:
+    """Return the checked arguments of the engine's `certify`. `mistake` "" means the correct rule."""
     mistakes = strings("lossless")["mistakes"]
     if pair not in PAIRS:
         raise InputError(say("pair", names=", ".join(PAIRS)))
@@ -162,10 +127,7 @@ def check_certificate(
     if draws not in DRAWS:
         raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
     seed = check_number(SETTINGS["seed"], seed)
-    return CertificateRequest(pair, mistake, int(draws), seed, check_prompt(text) if pair == "embedded" else "")
-
-
-# ---- links ----
+    return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 
 
 def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple[dict[str, Any], str]:

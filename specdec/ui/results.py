@@ -1,7 +1,5 @@
 """Prepare the bench's report for the tab Methods: tables, a chart, and a few sentences."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -15,7 +13,6 @@ Row = dict[str, Any]
 
 
 def report() -> dict[str, Any]:
-    """Read the bench's report on all methods."""
     return read_json(RESULTS / "methods.json")
 
 

@@ -4,8 +4,6 @@ A page's import map resolves these names. The app's pages load the modules as fi
 opened from disk, contains the modules as `data:` addresses. Node resolves the same names by `package.json`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

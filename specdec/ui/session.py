@@ -8,8 +8,6 @@ Gradio can cancel a generator only between two yields. Therefore every generator
 if necessary without text.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging
@@ -30,7 +28,6 @@ from ..types import Choice, Step
 from . import menu
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
-from .request import CertificateRequest
 from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
 
 LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download
@@ -95,7 +92,7 @@ class Session:
         except Exception as error:
             yield explained(error, seconds)
 
-    def certify(self, request: CertificateRequest) -> Iterator[str | Step]:
+    def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Step]:
         """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
         seconds, deadline = limits().seconds, math.inf
         try:
@@ -103,7 +100,6 @@ class Session:
             with self.place_in_line("certificate") as ticket:
                 yield from self.wait(ticket)
                 yield Step("running", text=notice("certifying"))
-                arguments = request.pair, request.text, request.mistake, request.draws, request.seed
                 with contextlib.closing(self.process.call("certify", *arguments)) as call:
                     for state in call:
                         if isinstance(state, dict):
@@ -152,9 +148,9 @@ class Session:
             if missing := [model for model in pair.models if not hub.is_here(model)]:
                 yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
                 with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                    for state in states:
-                        self.step = Step("fetch", state.done, state.total, text=state.name)
-                        yield worded(self.step)
+                    for step in states:
+                        self.step = step
+                        yield worded(step)
         finally:
             self.step = None
             self._downloading.release()

@@ -3,8 +3,6 @@
 Parts that need the server's engine are left out or replaced by a sentence.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -75,8 +73,6 @@ class Sheet:
             "command": COMMAND,
             "words": words,
         }
-
-    # ---- markup ----
 
     def inside(self, block: Any) -> str:
         """Write the visible children of a block."""
@@ -161,8 +157,6 @@ class Sheet:
         button = '<button type="button" class="label-wrap" aria-expanded="false">'
         label = f'<span>{html.escape(block.label)}</span><span class="icon" aria-hidden="true">▼</span></button>'
         return self.box(block, "block padded", f"{button}{label}<div hidden>{self.inside(block)}</div>")
-
-    # ---- simpler fields instead of those of the tab Race ----
 
     def prompt(self, _: Any) -> str:
         label = html.escape(strings("page")["settings"]["prompt"], quote=True)

@@ -5,8 +5,6 @@ computed beforehand. A page opened from disk may not fetch files. Therefore data
 and the import map contains the modules, except those that compute runs.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +79,6 @@ def earlier_files(folder: Path) -> list[Path]:
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
-    """Return the HTML of the page, in the current language."""
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
     parts = {
         "language": TAGS[language()],

@@ -4,8 +4,6 @@ The file contains the page's player and cycle view, their modules, and the run a
 words, so that even a token `</script>` cannot become markup.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import re

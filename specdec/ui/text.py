@@ -4,8 +4,6 @@ Each request has its own language. `speaking` sets it for a `with` block, and `b
 calls later. If a file is not translated, the English file is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect
@@ -118,8 +116,8 @@ def _file(name: str, language: str) -> Path:
 @functools.cache
 def prompts() -> dict[str, list[str]]:
     """Read the example prompts by kind. They are always English, the language of the recorded runs' models."""
-    examples: dict[str, list[str]] = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return examples | {kind: lists["page"] for kind, lists in questions().items()}
+    texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    return {kind: lists["page"] for kind, lists in (texts | questions()).items()}
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """The theme of Gradio's own widgets, with the colours of `assets/page/shared/style.css`, and the launch settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gradio as gr

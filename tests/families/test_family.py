@@ -18,12 +18,14 @@ from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
-from specdec.lanes.race import race, tasks
+from specdec.lanes.race import make_task, race
 from specdec.loop import generate
 from specdec.models.transformer import Transformer
+from specdec.rules import make_rule
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
+from specdec.verify import RejectionSampling
 from tests.tokens import ids
 
 PROMPT = "The old captain looked at the sea and"
@@ -67,7 +69,8 @@ def drafting(family: Family) -> list[str]:
 
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
     params = SamplingParams(max_tokens=tokens, ignore_end=True)
-    return ids(list(generate(tasks(family, prompt, drafter, k, params, details=False)["speculative"])))
+    task = make_task(family, family.encode(prompt), drafter, k, params, RejectionSampling(), details=False)
+    return ids(list(generate(task)))
 
 
 @pytest.mark.parametrize("domain", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
@@ -86,7 +89,7 @@ def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> Non
     for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
         params = SamplingParams(0.7, top_p=0.95, max_tokens=24, seed=i, ignore_end=True)
         plain, *others = (
-            ids(list(generate(tasks(exact, prompt, drafter, k, params, False, "shared_noise")["speculative"])))
+            ids(list(generate(make_task(exact, exact.encode(prompt), drafter, k, params, make_rule("shared_noise")))))
             for drafter, k in [("none", 0), *zip(drafting(exact), itertools.cycle((1, 5)))]
         )
         compared += len(others)
@@ -113,7 +116,9 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
     assert family.name == zoo.load("embedded:int8").name == "embedded:int8"
     assert (family.precision, exact.precision) == ("int8", "float32")
     told = family.describe()
-    assert told["dtype"] == "int8" and told["target"]["weights"] == "int8" and told["threads"] == family.threads
+    assert (
+        told["dtype"] == "int8" and told["target"]["weights"] == "int8" and told["threads"] == torch.get_num_threads()
+    )
     assert list(family.drafters) == list(exact.drafters)
     text = exact.encode(PROMPT)
     p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))

@@ -38,7 +38,7 @@ def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(se
     server.held = 12_000_000
     with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
         seen = next(state for state in states if state.done > 10_000_000)
-    assert seen.name == "some/model" and seen.done < seen.total == len(CONTENT)
+    assert seen.text == "some/model" and seen.done < seen.total == len(CONTENT)
     assert not hub.is_here("some/model")
     server.release.set()
     list(hub.fetch(["some/model"], 10**9))

@@ -12,18 +12,19 @@ from specdec.families import zoo
 from specdec.families.zoo import EMBEDDED, Family, load_pair
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
-from specdec.lanes.race import tasks
+from specdec.lanes.race import make_task
 from specdec.loop import generate, Task
 from specdec.models.grouped import GGUF
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
+from specdec.verify import RejectionSampling
 from tests.families import togguf
 from tests.toyheads import exact_texts
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
-    lanes = tasks(family, "def add(a, b):\n    ", drafter, k, params, details=False)
-    task = lanes["speculative" if k else "plain"]
+    tokens = family.encode("def add(a, b):\n    ")
+    task = make_task(family, tokens, drafter, k, params, RejectionSampling(), details=False)
     return LaneStats.from_events(list(generate(task)), task.lane)
 
 

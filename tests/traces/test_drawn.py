@@ -29,6 +29,4 @@ def test_what_a_run_holds_never_becomes_markup_and_the_figures_stand_below() -> 
     assert "The old keeper &lt;b&gt;&amp;" in drawn and "\u202e" not in drawn and "⟨202E⟩" in drawn
     assert f"<td>{figures['tau']:.4g}</td>" in drawn and "<td>draft_model</td>" in drawn and "None" not in drawn
     failed = Failed("speculative", 1, "target", "RuntimeError: <out of memory>", True, 1.0)
-    assert "RuntimeError: <out of memory>" in unescape(
-        Trace.from_events([*toyrun.events()[:4], failed], "x")._repr_html_()
-    )
+    assert "RuntimeError: <out of memory>" in unescape(Trace(trace.header, (*trace.events[:4], failed))._repr_html_())

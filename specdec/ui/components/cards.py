@@ -3,8 +3,6 @@
 Sizes and training are read from the embedded family's files. Template and pictures are in `assets/page/methods`.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 
@@ -13,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...methods import EXIT, Method, METHODS
 from .. import menu
-from ..text import of_drafters, PAGE, sentences, strings
+from ..text import ASSETS, of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
 _templates = Environment(  # escapes all values but pictures
@@ -22,15 +20,15 @@ _templates = Environment(  # escapes all values but pictures
 
 
 def cards() -> gr.HTML:
+    """Draw a card for each method of `assets/cards.json`, in its order."""
     page = _templates.get_template("cards.html").render(
         words=strings("methods")["cards"],
-        cards=[card(method) for method in METHODS.values() if method.card],
+        cards=[card(METHODS[name]) | links for name, links in menu.read_json(ASSETS / "cards.json").items()],
     )
     return gr.HTML(html_template=page, apply_default_css=False, elem_id="cards")
 
 
 def card(method: Method) -> dict[str, Any]:
-    assert method.card is not None
     words = strings("drafters")[method.name]
     texts = words["card"]
     return {
@@ -42,8 +40,6 @@ def card(method: Method) -> dict[str, Any]:
             "training": training(method.name, texts["training"]),
             "controls": controls(method.name),
         },
-        "hub": method.card.hub,
-        "papers": method.card.papers,
     }
 
 

@@ -1,7 +1,5 @@
 """Add components that scripts draw. The template is `assets/page/NAME.html`, and the script is `NAME.js`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -32,10 +30,11 @@ def drawn(
         for key, content in properties.items()
         if isinstance(content, (dict, list)) and key != "server_functions"
     }
+    mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
     return gr.HTML(
         value,
         html_template=template or (PAGE / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=mount_script(name, events),
+        js_on_load=" ".join([mount, *(f'"{event}";' for event in events)]),  # Gradio triggers only events named there
         apply_default_css=False,
         **properties | texts,
     )
@@ -43,15 +42,6 @@ def drawn(
 
 def as_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-
-
-def mount_script(name: str, events: Sequence[str]) -> str:
-    """Write the script that mounts a component. Gradio lets it trigger only events that stand in this script.
-
-    The import map of `scripts.py` resolves the module.
-    """
-    mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
-    return " ".join([mount, *(f'"{event}";' for event in events)])
 
 
 def handler(name: str, **properties: Any) -> str:

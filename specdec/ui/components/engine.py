@@ -1,7 +1,5 @@
 """Let the visitor choose whether the server's engine or the browser's engine computes a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

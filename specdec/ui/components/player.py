@@ -4,8 +4,6 @@ Its value is the run as a growing NDJSON text. Gradio sends only what was added.
 would run values in a template as code. The script writes a run's text by `textContent`, never as markup.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gradio as gr

@@ -1,7 +1,5 @@
 """Add the parts of a tab's sections: headings, sentences, tables, downloads and notices."""
 
-from __future__ import annotations
-
 import html
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +36,6 @@ def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
 
 
 def lines(texts: Sequence[str], **more: Any) -> None:
-    """Write a few sentences as paragraphs."""
     inside = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
     gr.HTML(html_template=f'<div class="sd-lines">{inside}</div>', apply_default_css=False, **more)
 

@@ -4,8 +4,6 @@ The browser passes files on, and the server checks them. The server's answers ar
 or a page to save.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@
 and `language` prepare the page that is sent. Only `gradio_private` uses undocumented parts of Gradio.
 """
 
-from __future__ import annotations
-
 import os
 
 from starlette.middleware import Middleware

@@ -4,8 +4,6 @@ Without the cache, Gradio renders a page of a megabyte and compresses about seve
 half a second of processor time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from collections import OrderedDict

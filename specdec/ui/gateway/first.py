@@ -4,8 +4,6 @@ Gradio loads a megabyte of scripts. Until Gradio has mounted the page, the brows
 `assets/page/shared/first.js` draws. Then the first screen's player moves into Gradio's page.
 """
 
-from __future__ import annotations
-
 import html
 from functools import cache
 
@@ -51,7 +49,6 @@ def tags(language: str, picture: str) -> str:
 
 @cache
 def screen(language: str) -> bytes:
-    """Fill in the first screen's markup and script."""
     template, script = ((PAGE / f"shared/first.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     with speaking(language):
         waiting = html.escape(strings("page")["waiting"])

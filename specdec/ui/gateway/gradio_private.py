@@ -3,8 +3,6 @@
 Undocumented names of elements in the browser are not here: the scripts in `assets/page` use them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ JSON of a few megabytes can become gigabytes of objects. Therefore the number of
 are limited before anything is parsed. A trace passes, because it is a single long string.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import os

@@ -4,8 +4,6 @@
 so that nothing has to be stored.
 """
 
-from __future__ import annotations
-
 import re
 
 from starlette.datastructures import Headers, QueryParams

@@ -4,8 +4,6 @@ Addresses take turns, so that an address with many requests delays mainly itself
 order. An address can have about half of the places, because a whole class may share one address.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import dataclass

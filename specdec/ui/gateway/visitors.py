@@ -1,14 +1,12 @@
 """Identify visitors by address, and limit their runs. Addresses stay in the memory of this process."""
 
-from __future__ import annotations
-
 import ipaddress
 import threading
 import time
 from collections import deque
 from typing import Any
 
-from ...exposure import is_public, limits
+from ... import exposure
 from . import gradio_private
 
 MINUTE_S = 60.0
@@ -16,8 +14,6 @@ LEADS = "specdec.leads"  # in class mode, scope[LEADS] says whether the teacher 
 
 
 class RateLimit:
-    """Limits the runs of an address in a minute."""
-
     def __init__(self) -> None:
         self._runs = deque[tuple[float, str]]()  # time and address, oldest first
         self._lock = threading.Lock()
@@ -29,7 +25,7 @@ class RateLimit:
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
                 self._runs.popleft()
             theirs = [begun for begun, other in self._runs if other == address]
-            if len(theirs) >= limits().runs_of_address:
+            if len(theirs) >= exposure.limits().runs_of_address:
                 return theirs[0] + MINUTE_S - now
             self._runs.append((now, address))
             return 0.0
@@ -52,7 +48,7 @@ def has_queue_priority() -> bool:
     scope = gradio_private.scope_of(request)
     if LEADS in scope:
         return bool(scope[LEADS])
-    return not is_public() and address_of(request) in ("127.0.0.1", "::1")
+    return exposure.name() != "public" and address_of(request) in ("127.0.0.1", "::1")
 
 
 def address_of(request: Any) -> str:

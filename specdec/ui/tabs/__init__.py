@@ -1,12 +1,9 @@
 """List the tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
 
-from __future__ import annotations
-
 from ..text import strings
 
 TABS = ("race", "step", "lossless", "methods", "theory", "guide")
 
 
 def labels() -> dict[str, str]:
-    """Return the label of each tab in the current language."""
     return {name: strings(name)["tab"] for name in TABS}

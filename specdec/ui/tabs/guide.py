@@ -1,7 +1,5 @@
 """The tab Guide, and the guided tour. The tour is outside of the tabs, because it switches between them."""
 
-from __future__ import annotations
-
 import gradio as gr
 
 from .. import recorded

@@ -4,8 +4,6 @@ The script is `assets/page/lossless/lossless.js`. The component's value is the l
 event `submit` starts a live certificate, and its event `stop` ends it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -54,5 +52,4 @@ def start(event: gr.EventData) -> Iterator[Any]:
 
 
 def say(words: str, wrong: bool = False) -> Any:
-    """Update the line beside the button."""
     return gr.update(said=words, wrong=wrong)

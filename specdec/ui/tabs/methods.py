@@ -1,7 +1,5 @@
 """The tab Methods: recorded speed-ups by method and text, and a card for each method."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tab Race: a recorded run plays at once, and the bar above it starts a live run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -36,7 +34,7 @@ BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
     """Build the tab. Return the fields of the settings by name, the choice of the engine, and the player."""
     with gr.Column(elem_classes="sd-race"):
-        screen = player(log := recorded.first_recorded(), render=False)
+        screen = player(log := recorded.recorded(next(iter(recorded.recorded_names()), "")), render=False)
         with gr.Column(elem_classes="sd-console"):
             fields, engines, run_button, stop_button, line = bar(screen, settings_of(log))
         screen.render()

@@ -3,8 +3,6 @@
 While the page shows the run that it began with, and that is greedy, the tab shows a recorded sampled run instead.
 """
 
-from __future__ import annotations
-
 import gradio as gr
 
 from .. import recorded

@@ -1,7 +1,5 @@
 """The tab Theory shows what the formulas predict, for values that sliders set and for figures that others publish."""
 
-from __future__ import annotations
-
 import gradio as gr
 
 from .. import results

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from specdec.methods import METHODS
 from specdec.ui.session import session
-from specdec.ui.text import strings
+from specdec.ui.text import of_drafters, strings
 from tests import toyrun
 from tests.page.browser.chrome import (
     certificate,
@@ -162,7 +161,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     expect(page.locator(".sd-recorded-badge p").first).to_have_text("Recorded")
     assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
     open_fold(page, "How each method drafts")
-    cards = sum(method.card is not None for method in METHODS.values())
+    cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
     page.locator("[data-fold=figures] > summary").click()
     page.route("**/component_server**", lambda route: route.fulfill(body="no answer"))
