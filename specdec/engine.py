@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,14 +173,20 @@ class Engine:
         peer: bool = False,
         params: SamplingParams | None = None,
         details: bool = True,
+        on_event: Callable[[Event], object] = lambda event: None,
         **sampling: Any,
     ) -> Trace:
         """Decode `prompt` speculatively and plainly, in turns on one clock; return the run with its figures.
 
-        `peer` adds a lane: assisted generation of transformers. Other arguments and errors are those of `stream`.
+        `peer` adds a lane: assisted generation of transformers. `on_event` is called with each event as it comes.
+        Other arguments and errors are those of `stream`.
         """
-        events = self.race_request(self._request(prompt, drafter, k, rule, params, sampling, peer), details)
+        request, events = self._request(prompt, drafter, k, rule, params, sampling, peer), list[Event]()
         header = live_header(prompt if isinstance(prompt, str) else str(prompt), self.models.describe(), peer=peer)
+        with closing(self.race_request(request, details)) as running:
+            for event in running:
+                events.append(event)
+                on_event(event)
         return Trace(header, tuple(events))
 
     def race_request(self, request: RunRequest, details: bool = True) -> Generator[Event, None, None]:

@@ -15,7 +15,7 @@ import torch
 import transformers
 from transformers import AutoTokenizer
 
-from specdec import Engine, Proposal, SamplingParams
+from specdec import Engine, Event, Proposal, SamplingParams
 from specdec.lanes import stored
 from specdec.loop import PromptError
 from specdec.verify import RejectionSampling
@@ -51,7 +51,9 @@ class Echo:
 
 
 def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
-    run = engine.race(PROMPT, "draft_model", 3, params=SHORT)
+    seen: list[Event] = []
+    run = engine.race(PROMPT, "draft_model", 3, params=SHORT, on_event=seen.append)
+    assert tuple(seen) == run.events
     assert run.text == run.summary()["texts"]["speculative"] == run.summary()["texts"]["plain"] and run.text.strip()
     assert run.speedup == pytest.approx(run.figures["measured_speedup"], rel=1e-3) and run.figures["tau"] >= 1
     frame = run.to_dataframe()
