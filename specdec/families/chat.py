@@ -23,7 +23,9 @@ from . import gguf_tokenizer
 FILE = "chat_template.jinja"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template is rendered
-RENDERING_S, RENDERING_BYTES, LONGEST = 30, 2**28, 100_000  # time, memory and characters that a template can take
+RENDERING_S = 30  # what a template can take
+RENDERING_BYTES = 2**28
+MAX_RENDERED = 100_000  # characters
 
 Messages = Sequence[Mapping[str, str]]  # each with `role` and `content`
 
@@ -155,8 +157,8 @@ def main() -> None:
         enable_thinking=False,
         **controls,
     )
-    if max(map(len, texts)) > LONGEST:
-        sys.exit(f"it writes more than {LONGEST:,} characters")
+    if max(map(len, texts)) > MAX_RENDERED:
+        sys.exit(f"it writes more than {MAX_RENDERED:,} characters")
     print(json.dumps(texts))
 
 
