@@ -39,7 +39,7 @@ export const draftWord = (/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, 
 export function targetWord(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ count) {
   const { piece } = /** @type {TargetToken} */ (cycle.targetToken),
     later = lane.cycles.slice(lane.cycles.indexOf(cycle) + 1, lane.cycles.indexOf(cycle) + 5),
-    laterTexts = [cycle.texts[cycle.texts.length - 1], ...later.flatMap((next) => next.texts)];
-  const character = BYTES.test(piece) ? laterTexts.find(Boolean) : "";
+    written = [cycle.texts[cycle.texts.length - 1], ...later.flatMap((next) => next.texts)];
+  const character = BYTES.test(piece) ? written.find(Boolean) : "";
   return wordOf({ piece, character }, piecesBefore(lane, cycle, count), later[0]?.pieces[0]);
 }
