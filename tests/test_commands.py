@@ -56,12 +56,6 @@ def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str])
     assert "\033" not in out  # no colours into a file
 
 
-def test_zerogpu_is_refused_at_the_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
-    assert terminal.main(["app"]) == 2
-    assert "a GPU of its own" in capsys.readouterr().err
-
-
 def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     saved = tmp_path / "run.jsonl"
     assert terminal.main(["Once", "--max-tokens", "8", "--save", str(saved)]) == 0
