@@ -6,6 +6,8 @@ import os
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+if os.environ.get("SPACES_ZERO_GPU") and __name__ != "__mp_main__":
+    import spaces  # noqa: F401 -- before torch, whose CUDA it emulates
 
 if __name__ == "__main__":
     import sys

@@ -17,11 +17,12 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from .events import Failed
 from .settings import RunRequest
@@ -33,6 +34,7 @@ SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of pre
 UPDATES_PER_SECOND = 8  # of lines; at any speed of the engine
 SPAWN = multiprocessing.get_context("spawn")
 Send = Callable[["str | Step | Choice | dict[str, Any]"], None]
+Answers: TypeAlias = "Call | Generator[Any, None, None]"
 log = logging.getLogger(__name__)
 
 
@@ -47,11 +49,11 @@ class Abandoned(Exception):
 class EngineProcess:
     """The page's side of the connection. Any thread can make calls; they are answered one after the other.
 
-    `module` holds the `CALLS` that the process answers.
+    `module` holds the `CALLS` that the process answers. `environment` replaces variables for it.
     """
 
-    def __init__(self, module: str = __name__) -> None:
-        self._module = module
+    def __init__(self, module: str = __name__, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._module, self._environment = module, dict(environment)
         self._process: multiprocessing.context.SpawnProcess | None = None
         self.connection: Connection | None = None
         self.turn, self._starting = threading.Lock(), threading.Lock()
@@ -62,7 +64,9 @@ class EngineProcess:
         with self._starting:
             if self._process is None or not self._process.is_alive():
                 self.connection, engine_end = SPAWN.Pipe()
-                self._process = SPAWN.Process(target=serve, args=(engine_end, self._module), daemon=True)
+                self._process = SPAWN.Process(
+                    target=serve, args=(engine_end, self._module, self._environment), daemon=True
+                )
                 self._process.start()
                 engine_end.close()
             return self._process
@@ -76,7 +80,8 @@ class EngineProcess:
             self._process.kill()
             self._process.join()
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> Call:
+    def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
+        """Call the function `name` of `CALLS`."""
         return Call(self, (name, arguments, options))
 
 
@@ -160,8 +165,9 @@ def unpack(message: bytes) -> tuple[int, bytes, Any]:
 # ---- the engine's process ----
 
 
-def serve(connection: Connection, module: str) -> None:
+def serve(connection: Connection, module: str, environment: dict[str, str]) -> None:
     """Answer calls of `module.CALLS` until the connection closes."""
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
     calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     current = 0  # number of the call that the page still reads
@@ -217,8 +223,8 @@ def compile_layers() -> None:
 class Engines:
     """The engines of this process by pair and device. Of pairs, only the last one stays loaded."""
 
-    def __init__(self) -> None:
-        self._engines: dict[tuple[str, str], Any] = {}
+    def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
+        self._engines = dict(engines)
 
     def get(self, pair: str, device: str) -> Any:
         from .engine import Engine

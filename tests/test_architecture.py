@@ -37,6 +37,7 @@ ALLOWED = {
     "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
     - {"sampling", "describe", "loop", "text"},
     "process": {"types", "events", "settings", "traces", "engine", "families", "loop", "gpu", "models", "proof"},
+    "zero": {"types", "settings", "engine", "gpu", "process"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"figures"},
 }

@@ -33,6 +33,8 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes.interleave import PEER
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
+from specdec.ui import menu
+from specdec.ui.session import session
 from tests import toyrun
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,10 +58,25 @@ def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str])
     assert "\033" not in out  # no colours into a file
 
 
-def test_zerogpu_is_refused_at_the_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "SPACES_ZERO_GPU": "true",
+        "SPACE_ID": "a/b",
+        "SPECDEC_PAIR": "",
+        "SPECDEC_EXPOSURE": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    served = list[object]()
+
+    def launch(*_: Any, **__: Any) -> None:
+        served.append(session.process)
+        raise OSError("no port")
+
+    monkeypatch.setattr(session, "process", None)
+    monkeypatch.setitem(sys.modules, "specdec.zero", SimpleNamespace(ZeroProcess=lambda pair: ("shared", pair)))
+    monkeypatch.setattr("gradio.Blocks.launch", launch)
     assert terminal.main(["app"]) == 2
-    assert "a GPU of its own" in capsys.readouterr().err
+    assert served == [("shared", menu.first_family())]
 
 
 def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ SHOWN = {
     "C2 live charts": "file:assets/page/race/meters.js text:player.charts.alpha_aria text:player.charts.speed_aria",
     "C3 a measured baseline": "text:player.define.speedup file:specdec/lanes/race.py",
     "C4 a GPU's captured graphs": "file:specdec/gpu/cycle.py file:assets/results/machines/gpu.h200.json",
-    "C5 Spaces": "file:app.py file:docs/hosting.md command:site --base",
+    "C5 Spaces": "file:app.py file:specdec/zero.py file:docs/hosting.md command:site --base",
     "C6 teaching": "command:app --class text:class.phone file:notebooks/workshop.ipynb text:guide.teach",
     "R1 a model that people know": "text:pairs.smollm2 file:assets/models/smollm2 command:site --smollm2",
     "R2 any model of one's own": "command:run --target command:run --draft file:docs/pairs.md",

@@ -15,7 +15,9 @@ from huggingface_hub import SpaceHardware
 from packaging.requirements import Requirement
 
 import specdec
+from specdec.families.smollm2 import REPOSITORY
 from specdec.ui import menu
+from tools import sources
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,7 +37,7 @@ def listed(key: str) -> list[str]:
 
 def test_the_project_and_the_lists_for_pip_agree() -> None:
     page = dict.fromkeys([*listed("dependencies"), *listed("app"), *listed("bench")])
-    assert list(page) == declared("requirements.txt")
+    assert list(page) == [line.replace(",<=2.13.0", "") for line in declared("requirements.txt")]  # ZeroGPU's newest
     assert listed("dev") == declared("requirements-dev.txt")
     assert len(listed("dependencies")) <= 10 and len(page) <= 18
 
@@ -51,13 +53,17 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
     needed = {one.name: one.specifier for one in map(Requirement, declared("requirements.txt"))}
     assert told["sdk"] == "gradio" and told["sdk_version"] in needed["gradio"]
     assert told["suggested_hardware"] in {str(flavor.value) for flavor in SpaceHardware}
+    zero = next(one for one in sources.sources()["hosts"] if one["name"] == "ZeroGPU")["values"]
+    assert told["python_version"].strip('"') in zero["python"] and REPOSITORY in told["models"]
+    assert zero["torch"][-1] in needed["torch"] and f"{zero['torch'][-1]}.1" not in needed["torch"]
     assert (ROOT / told["app_file"]).is_file() and len(told["short_description"]) <= 60
 
 
 EXTRAS = {"ui": ["app"], "bench": ["bench"]}  # what rooms need beside the engine's packages
 ALL = ["app", "bench", "dev"]
 NAMES = {"markdown_it": "markdown-it-py", "PIL": "pillow"}  # packages whose module has another name
-OPTIONAL = {"triton", "llama-cpp"}  # triton comes with torch for a GPU; the bench measures llama.cpp where it is
+# Triton comes with torch for a GPU, spaces with ZeroGPU; the bench measures llama.cpp where it is.
+OPTIONAL = {"triton", "spaces", "llama-cpp"}
 
 
 def imports(path: Path) -> set[str]:

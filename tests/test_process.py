@@ -258,6 +258,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProce
         yield process
 
 
+def test_its_environment_is_set_before_it_imports_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import os; HERE = os.environ['HERE']; CALLS = {'ask': lambda engines, send: send(HERE)}"
+    (tmp_path / "asking_engine.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("HERE", "the page")
+    with contextlib.closing(EngineProcess("asking_engine", {"HERE": "the engine"})) as process:
+        assert items(process.call("ask")) == ["the engine"]
+
+
 @pytest.mark.long
 def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: EngineProcess) -> None:
     """The call itself keeps its answers, and one that waited for its turn is whole, too."""

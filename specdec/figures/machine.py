@@ -73,5 +73,6 @@ def describe() -> dict[str, str | int]:
         facts["torch"] = str(torch.__version__)
         facts["transformers"] = importlib.metadata.version("transformers")
         if torch.cuda.is_available():
-            facts["gpu"] = torch.cuda.get_device_name(0)
+            shared = ", shared (ZeroGPU)" if os.environ.get("SPACES_ZERO_GPU") else ""
+            facts["gpu"] = f"{torch.cuda.get_device_name(0)}{shared}"
     return facts

@@ -45,9 +45,10 @@ def multiplies_bfloat16(device: str) -> bool:
 def outputs_first(matrix: Tensor) -> bool:
     """Return whether products are faster if `matrix` is stored as [out, in] than as [in, out]; False on a CPU.
 
-    The answer depends on shape, dtype, GPU and cuBLAS version, so both layouts are timed, once for each shape.
+    The answer depends on shape, dtype, GPU and cuBLAS version, so both layouts are timed, once for each shape. On
+    ZeroGPU models are loaded before there is a GPU: torch says `cuda` then, but has not started it.
     """
-    if matrix.device.type != "cuda":
+    if matrix.device.type != "cuda" or not torch.cuda.is_initialized():
         return False
     return outputs_first_is_faster(min(matrix.shape[0], WIDEST), matrix.shape[1], matrix.dtype, matrix.device)
 

@@ -82,6 +82,11 @@ class Session:
                                 self.choices[request.family] = item
                                 remark = sentences(remark, self.chosen_line(request.family))
                             yield Step("running", text=sentences(remark, notice("peer" if request.peer else "running")))
+                        elif isinstance(item, Step) and item.name == "asking":
+                            yield Step("running", text=sentences(remark, notice("asking")))
+                        elif isinstance(item, Step) and item.name == "refused":
+                            remark = sentences(remark, item.text, notice("refused"), notice("or_here"))
+                            yield Step("running", text=remark)
                         else:
                             step = item or self.step  # while the call waits: the step of preparing that it waits for
                             is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
@@ -222,7 +227,7 @@ def explained(error: Exception, seconds: float) -> Step:
     if isinstance(error, ValueError):  # the engine refused the run; the message is one sentence
         return Step("error", text=translated(error.args[0] if error.args else str(error)))
     if isinstance(error, TimeoutError):
-        return Step("cut", text=notice("deadline", seconds=round(seconds)))
+        return Step("cut", text=notice("deadline", seconds=round(error.args[0] if error.args else seconds)))
     log.error("a run broke off", exc_info=error)
     return Step("error", text=notice("died" if isinstance(error, ProcessDied) else "broken"))
 

@@ -25,11 +25,8 @@ def test_without_a_gpu_the_suite_ends_with_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("stage", ["about", "embedded", "steps", "generate"])
-def test_a_stage_gives_rows_of_json(
-    stage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpu.lane, "MAX_IDLE", gpu.lane.MAX_IDLE)  # the stage sets it for its process
+@pytest.mark.parametrize("stage", ["about", "embedded", "steps", "generate", "zero"])
+def test_a_stage_gives_rows_of_json(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     gpu.main(stage, "cpu")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows

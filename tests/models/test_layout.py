@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from specdec.drafters.block import BlockDrafter
 from specdec.drafters.mtp import MTPDrafter
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import StaticDecoder
-from specdec.models import matrix
+from specdec.models import device, matrix
 from specdec.models.folding import Folding
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
@@ -89,3 +90,9 @@ def test_a_cut_vocabulary_leaves_the_matrix_whole() -> None:
     assert torch.equal(cut_model.forward([5], cache), whole[1][:, :cut])
     states = torch.randn(2, cut_model.width)
     assert torch.allclose(cut_model.project(cut_model.normed(states)), cut_model.logits(states), atol=1e-5)
+
+
+def test_layouts_are_not_timed_before_cuda_has_started() -> None:
+    """ZeroGPU emulates CUDA while models are loaded."""
+    emulated = SimpleNamespace(device=torch.device("cuda"), shape=(8, 8), dtype=torch.float32)
+    assert not device.outputs_first(emulated)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ from specdec.gpu.cycle import DeviceCycle
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
-from . import peers, shapes
+from . import peers, shapes, zero
 from .options import Options
 from .peers import seconds_per_step
 
@@ -186,6 +186,14 @@ def generate(at: Scale) -> Iterator[Row]:
     yield {"seconds_per_step": median(seconds)}
 
 
+def measure_zero(at: Scale) -> Iterator[Row]:
+    """Run the embedded pair as on ZeroGPU: in forks, in which graphs are captured anew."""
+    if at.device != "cuda" or not version("spaces"):
+        yield {"skipped": "this needs CUDA and the package spaces"}
+        return
+    yield from zero.measure()
+
+
 Stage = Callable[[Scale], Iterator[Row]]
 STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of each in seconds
     "about": (about, 20),
@@ -193,6 +201,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
     "smollm2": (measure_smollm2, 200),
     "steps": (steps, 60),
     "generate": (generate, 40),
+    "zero": (measure_zero, 60),
     "tests": (tests, 170),
 }
 

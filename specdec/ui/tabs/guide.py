@@ -15,10 +15,11 @@ def tour() -> gr.HTML:
 
 
 def build(tab: gr.Tab) -> gr.HTML:
+    all_sources = read_json(ASSETS / "sources.json")
     return drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        sources={kind: listed for kind, listed in read_json(ASSETS / "sources.json").items() if kind != "claims"},
+        sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts")},
     )

@@ -1,0 +1,137 @@
+"""Run the host's pair on ZeroGPU, the GPUs that Spaces share. Only the app on such a Space imports this module.
+
+The package `spaces` emulates CUDA in the main thread, where the models are loaded. For a call of a decorated function,
+it asks for a GPU, forks the page, and moves the models to the GPU there. Of an exception in the fork, only the name
+returns, so the engine's errors are answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import spaces  # before torch
+import torch
+
+from .engine import Engine
+from .gpu.trial import SWITCH
+from .process import Abandoned, Answers, EngineProcess, Engines, HEARTBEAT_S, is_spoiled, ProcessDied, run, Send
+from .settings import RunRequest
+from .types import Step
+
+ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
+MARGIN_S = 4.0  # of the duration, in which a fork starts CUDA and moves the models
+log = logging.getLogger(__name__)
+
+
+def duration_s(request: RunRequest, *_: Any) -> int:
+    """Return for how many seconds a run asks for a GPU, 10 to 20. A visitor's quota must have as many left."""
+    return min(20, 10 + request.params.max_tokens // 12)
+
+
+class ZeroProcess(EngineProcess):
+    """Answers calls like an `EngineProcess`, which it is on the CPU; but runs of one pair are on a shared GPU."""
+
+    def __init__(self, pair: str) -> None:
+        """Load the pair. Call this in the main thread, before the page is served."""
+        super().__init__(environment=ON_CPU)
+        os.environ.setdefault(SWITCH, "0")  # each fork would spend a visitor's seconds on trying Triton's kernels
+        self._pair, self._engine = pair, Engine(pair)
+        self._engine.models.resources.threads = 1  # OpenMP's other threads do not exist in a fork
+        self._on_gpu = spaces.GPU(duration=duration_s)(self._decode)
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
+        if name == "run" and arguments[0].family == self._pair:
+            return self._run(*arguments)
+        if name == "prepare" and arguments[0] == self._pair:
+            return answers(lambda send: None)  # the pair is always ready
+        return super().call(name, *arguments, **options)
+
+    def _run(self, *arguments: Any) -> Generator[Any, None, None]:
+        """Yield the answers to a run. If it gets no GPU, the platform's sentence is one, and the CPU gives the rest."""
+
+        def ask(send: Send) -> None:
+            try:
+                with contextlib.closing(self._on_gpu(*arguments)) as items:
+                    for item in items:
+                        send(item)
+            except Abandoned:
+                raise
+            except Exception as error:  # of the platform, with a message for visitors
+                send(Step("refused", text=str(getattr(error, "message", error))))
+
+        has_begun = False
+        yield Step("asking")
+        with contextlib.closing(answers(ask)) as items:
+            for item in items:
+                if isinstance(item, Exception):
+                    raise item
+                if isinstance(item, Step) and item.name == "refused":
+                    log.warning("no shared GPU: %s", item.text)
+                    if has_begun:
+                        raise ProcessDied(item.text)
+                    yield item
+                    yield from super().call("run", *arguments)
+                    return
+                has_begun |= isinstance(item, str)
+                yield item
+
+    def _decode(
+        self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
+    ) -> Generator[Any, None, None]:
+        """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
+        engines = Engines({(self._pair, device): self._engine})
+        limit, since = duration_s(request) - MARGIN_S, time.monotonic()
+
+        def decode(send: Send) -> None:
+            torch.set_num_threads(1)
+            run(engines, send, request, device, kind, translate)
+
+        try:
+            with contextlib.closing(answers(decode, wait=True)) as items:
+                for item in items:
+                    yield item
+                    if time.monotonic() - since > limit:
+                        yield TimeoutError(limit)
+                        return
+        except Exception as error:
+            yield engines.explain(error)
+        finally:
+            if is_spoiled():
+                os._exit(1)  # else the platform would use this fork again
+
+
+def answers(work: Callable[[Send], None], wait: bool = False) -> Generator[Any, None, None]:
+    """Do the work in a thread. Yield what it sends, and None while it sends nothing; raise what it raises.
+
+    Closing the generator ends the work when it sends next; with `wait`, closing waits for that.
+    """
+    sent: SimpleQueue[Any] = SimpleQueue()
+    closed = False
+
+    def send(item: Any) -> None:
+        if closed:
+            raise Abandoned
+        sent.put(item)
+
+    pool = ThreadPoolExecutor(1, "specdec-zero")
+    pool.submit(copy_context().run, work, send).add_done_callback(sent.put)  # Gradio's context says whose quota it is
+    item = None
+    try:
+        while not isinstance(item, Future):
+            yield item
+            try:
+                item = sent.get(timeout=HEARTBEAT_S)
+            except Empty:
+                item = None
+        item.result()
+    finally:
+        closed = True
+        pool.shutdown(wait)

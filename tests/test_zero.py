@@ -1,0 +1,131 @@
+"""Runs on ZeroGPU, with a decorator like that of `spaces`: a call asks for a GPU, and its task runs in a fork."""
+
+import contextlib
+import importlib
+import multiprocessing
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio
+import pytest
+
+from specdec.engine import Engine
+from specdec.figures import machine
+from specdec.process import ProcessDied
+from specdec.settings import RunRequest
+from specdec.traces.file import Trace
+from specdec.types import Choice, SamplingParams, Step
+from specdec.ui.session import Session
+
+APP = Path(__file__).resolve().parents[1] / "app.py"
+FORK = multiprocessing.get_context("fork")
+QUOTA = "You have exceeded your free ZeroGPU quota (15s requested vs. 5s left). Try again in 0:01:00."
+SHORT = RunRequest("Once upon a time", "draft_model", 3, SamplingParams(max_tokens=12, seed=3))
+LONG = replace(SHORT, params=SamplingParams(max_tokens=256, ignore_end=True))
+
+
+class Platform:
+    """Lends a GPU for a call, or refuses it."""
+
+    def __init__(self) -> None:
+        self.refusal, self.durations, self.forks, self.ends = "", list[int](), list[Any](), FORK.SimpleQueue()
+
+    def decorator(self, duration: Callable[..., int]) -> Callable[..., Any]:
+        return lambda task: lambda *arguments: self.lend(task, duration(*arguments), arguments)
+
+    def lend(self, task: Callable[..., Any], seconds: int, arguments: tuple[Any, ...]) -> Iterator[Any]:
+        self.durations.append(seconds)
+        if self.refusal:
+            raise gradio.Error(self.refusal, title="ZeroGPU quota exceeded")
+        results, stop = FORK.SimpleQueue(), FORK.Event()
+
+        def work() -> None:
+            with contextlib.closing(task(*arguments)) as items:
+                for item in items:
+                    if stop.is_set():
+                        break
+                    results.put((item,))
+            self.ends.put("stopped" if stop.is_set() else "whole")
+            results.put(())
+
+        self.forks.append(fork := FORK.Process(target=work, daemon=True))
+        fork.start()
+        threading.Thread(target=lambda: (fork.join(), results.put(None)), daemon=True).start()
+        try:
+            while result := results.get():
+                yield result[0]
+        finally:
+            stop.set()
+        if result is None:
+            raise gradio.Error("GPU task aborted", title="ZeroGPU worker error")
+
+
+@pytest.fixture(scope="module")
+def lent() -> Iterator[tuple[Platform, Session]]:
+    """The platform, and a session whose embedded pair runs on it."""
+    platform, session = Platform(), Session()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=platform.decorator))
+        patch.setenv("SPECDEC_TRITON", "0")
+        session.process = importlib.import_module("specdec.zero").ZeroProcess("embedded")
+        with contextlib.closing(session.process):
+            yield platform, session
+    del sys.modules["specdec.zero"]
+
+
+def call(session: Session, request: RunRequest) -> Any:
+    return (item for item in session.process.call("run", request, "auto", "", str) if item is not None)
+
+
+def test_a_run_on_a_lent_gpu_is_a_run_here(lent: tuple[Platform, Session]) -> None:
+    platform, session = lent
+    asking, choice, *lines = call(session, SHORT)
+    there, here = Trace.loads("".join(lines)), Engine().race(SHORT.prompt, "draft_model", 3, params=SHORT.params)
+    assert (asking, choice, platform.durations) == (Step("asking"), Choice("draft_model", 3), [11])
+    assert there._texts() == here._texts() and there.header.models["threads"] == 1
+    assert platform.ends.get() == "whole" and not any(session.process.call("prepare", "embedded", "auto"))
+    with pytest.raises(ValueError, match="tokens"):  # the engine refuses, not the platform
+        list(call(session, replace(SHORT, prompt="word " * 3000)))
+    assert platform.ends.get() == "whole" and session.process._process is None  # nothing was on the CPU
+
+
+def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform, session = lent
+    with contextlib.closing(session.run(LONG)) as running:
+        assert any(item and isinstance(item, str) for item in running)
+    assert platform.ends.get() == "stopped"
+    monkeypatch.setattr(sys.modules["specdec.zero"], "MARGIN_S", 19.5)
+    *_, last = session.run(LONG)
+    assert (last.name, platform.ends.get()) == ("cut", "whole")
+    monkeypatch.undo()
+    running = call(session, LONG)
+    assert any(isinstance(item, str) for item in running)
+    platform.forks[-1].kill()
+    with pytest.raises(ProcessDied, match="GPU task aborted"):
+        list(running)
+
+
+def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform, session = lent
+    monkeypatch.setattr(platform, "refusal", QUOTA)
+    *items, last = (item for item in session.run(SHORT) if item)
+    written = Trace.loads("".join(item for item in items if isinstance(item, str)))._texts()
+    assert last.name == "done" and last.text.startswith(f"{QUOTA} So this run is on the CPU.")
+    assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
+
+
+def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys; sys.exit(7 if not {'torch', 'gradio'} & {*sys.modules} else 'too late')"
+    (tmp_path / "spaces.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert subprocess.run([sys.executable, APP], timeout=120).returncode == 7
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda _: "NVIDIA RTX PRO 6000")
+    assert machine.describe()["gpu"] == "NVIDIA RTX PRO 6000, shared (ZeroGPU)"
