@@ -37,7 +37,7 @@ HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Ty
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
     """Return what the scripts need to offer the browser's engine: its drafters, and the bounds of its settings.
 
-    The scripts choose K by `acceptance`, and say so by the sentences `chosen`. They keep costs until `version` changes.
+    The scripts choose K by `acceptance`, and say so by the sentences `chosen`. They keep times until `version` changes.
     """
     names = of_drafters("name")
     return {

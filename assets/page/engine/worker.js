@@ -1,7 +1,7 @@
-/* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base, costs }` and
+/* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base, times }` and
  * `{ stop }`, or `{ help }` if it is only a thread of another worker. It posts `{ fetched, of }` in bytes, `{ lines }`
  * of the log, `{ done }`, or `{ wrong }`, the key of an error message. If a run leaves K open (0), the worker also
- * posts its `{ choice, costs }`; a later run that brings these costs has the same choice. */
+ * posts its `{ choice, times }`, and later runs refine these times if they bring them. */
 
 import { chooseDepth, createCosts, ROWS, warmUp } from "./costs.js";
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
@@ -117,7 +117,7 @@ const receiveMessages = () =>
 
 /** Runs both lanes and posts their lines every `SLICE_MS`. After each post, the worker can receive Stop.
  * @param {number} runNumber @param {any} request @param {any} message */
-async function run(runNumber, { prompt, family, drafter, k, params, acceptance }, { files, base, costs: known = {} }) {
+async function run(runNumber, { prompt, family, drafter, k, params, acceptance }, { files, base, times: known = {} }) {
   const models = await (loading[family] ||= load(files, base)).catch((error) => {
     delete loading[family];
     throw { wrong: error instanceof WebAssembly.CompileError ? "simd" : "missing", error };
@@ -129,15 +129,14 @@ async function run(runNumber, { prompt, family, drafter, k, params, acceptance }
   if (tokens.length >= target.context) throw { wrong: "long", n: tokens.length, limit: target.context - 1 };
   if (wantedRun !== runNumber) return;
   const createDrafter = (/** @type {number} */ capacity) => DRAFTERS[drafter](models, capacity, templateLengths),
+    key = [family, drafter, target.wasm.threads, params.temperature ? "sampled" : "greedy"].join(" "),
     isOpen = drafter !== "none" && !k;
   let draftLength = drafter === "none" ? 0 : k;
   const rows = isOpen ? ROWS : Array.from({ length: draftLength + 1 }, (_, i) => i + 1),
-    times = warmUp(target, createDrafter, rows, params);
+    times = warmUp(target, createDrafter, rows, params, isOpen ? known[key] : undefined);
   if (isOpen) {
-    const key = [family, drafter, target.wasm.threads, params.temperature ? "sampled" : "greedy"].join(" "),
-      costs = known[key] || createCosts(times),
-      choice = chooseDepth(acceptance[params.temperature ? "overlap" : "agreement"], costs);
-    post({ choice, costs: { [key]: costs } });
+    const choice = chooseDepth(acceptance[params.temperature ? "overlap" : "agreement"], createCosts(times));
+    post({ choice, times: { [key]: times } });
     draftLength = choice.k;
   }
   const shared = { target, prompt: tokens, params, ends },

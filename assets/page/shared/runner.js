@@ -11,7 +11,7 @@ const canCompute = () =>
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only its costs are measured here
-  COSTS = "specdec.costs", // the measured costs of drafting in `localStorage`
+  TIMES = "specdec.times", // the measured times of passes in `localStorage`
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (/** @type {Record<string, { size: number }>} */ files) =>
     Object.values(files).reduce((sum, { size }) => sum + size, 0);
@@ -21,19 +21,19 @@ const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only i
  *   acceptance: Record<string, Record<string, Record<string, number[]>>> }} Offer what `settings_there` returns in
  * `ui/browser.py`; `drafters` maps family -> drafter -> label, and the usual drafter comes first */
 
-/* Returns the costs that this version of the engine has measured in this browser. */
-function readCosts(/** @type {string} */ version) {
+/* Returns the times that this version of the engine has measured in this browser. */
+function readTimes(/** @type {string} */ version) {
   try {
-    const stored = JSON.parse(localStorage.getItem(COSTS) || "{}");
-    return stored.version === version ? stored.costs : {};
+    const stored = JSON.parse(localStorage.getItem(TIMES) || "{}");
+    return stored.version === version ? stored.times : {};
   } catch {
     return {}; // the storage is forbidden
   }
 }
 
-function storeCosts(/** @type {string} */ version, /** @type {any} */ costs) {
+function storeTimes(/** @type {string} */ version, /** @type {any} */ times) {
   try {
-    localStorage.setItem(COSTS, JSON.stringify({ version, costs: { ...readCosts(version), ...costs } }));
+    localStorage.setItem(TIMES, JSON.stringify({ version, times: { ...readTimes(version), ...times } }));
   } catch {
     /* the storage is full or forbidden */
   }
@@ -116,8 +116,8 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
         worker.onmessage = takeMessage;
         worker.onerror = () => takeMessage({ data: { wrong: log ? "broken" : "missing" } });
       }
-      const costs = readCosts(offer.version);
-      worker.postMessage({ run: request, number: runNumber, files: familyFiles, base: String(base), costs });
+      const times = readTimes(offer.version);
+      worker.postMessage({ run: request, number: runNumber, files: familyFiles, base: String(base), times });
     } catch {
       if (myNumber === runNumber && isRunning) takeMessage({ data: { wrong: "missing" } });
     }
@@ -133,7 +133,7 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
       const { k, tokens, cost, speedup } = data.choice,
         figures = { k, tokens: tokens.toFixed(2), cost: cost.toFixed(2) };
       chosenLine = fillText(offer.chosen[speedup > 1 ? "pays" : "never_pays"], figures);
-      storeCosts(offer.version, data.costs);
+      storeTimes(offer.version, data.times);
     }
     if (data.lines) {
       if (!log) showNotice("");
