@@ -26,6 +26,9 @@ ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
 LOOKUP = "prompt_lookup"
 QUANTISED = "quantised"
+# Assumed acceptance rates, for drafters whose config.json states none. Only drafters in this table are candidates.
+# Drafters that copy from the text are missing, because their speed-up depends too much on the text.
+ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that should be fastest
 MODEL = "models.base.LanguageModel"
 EXIT = "exit_layer"

@@ -8,13 +8,10 @@ from dataclasses import replace
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, inner_drafter, QUANTISED
+from ..methods import ACCEPTANCE, DEFAULT_DRAFTER, inner_drafter
 from ..types import Choice
 from .probe import DEPTHS, probe, Report
 
-# Assumed acceptance rates, for drafters whose config.json states none. Only drafters in this table are candidates.
-# Drafters that copy from the text are missing, because their speed-up depends too much on the text.
-ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 USUAL_K = 4  # for drafters whose costs are not measured
 USUAL_ADAPTIVE_K = 8  # the greatest depth that an adaptive drafter may choose
 ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured

@@ -19,23 +19,38 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import children
 from ..families import hub, presets
-from ..methods import EMBEDDED, IN_BROWSER
+from ..methods import ACCEPTANCE, EMBEDDED, IN_BROWSER, METHODS
 from ..settings import Setting, SETTINGS
+from .menu import FAMILY, read_json
 from .scripts import built_in, folder, layers, sources
 from .text import of_drafters, strings
 
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeric settings of the browser's engine
+# Assumed for prompt lookup, about the median of the rates that docs/results.md lists for it on SmolLM2: 0.17 to 0.52.
+COPIED = 0.3
 DEADLINE_S = 120.0  # for writing the models, which takes ten seconds on a busy machine
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """Return what the scripts need to offer the browser's engine: its drafters, and the bounds of its settings."""
+    """Return what the scripts need to offer the browser's engine: its drafters, and the bounds of its settings.
+
+    The scripts choose K by `acceptance`, and say so by the sentences `chosen`. They keep times until `version` changes.
+    """
     names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
+        "acceptance": {family: {name: acceptance(name) for name in IN_BROWSER[family]} for family in families},
         "numbers": {name: bounds(SETTINGS[name]) for name in NUMBERS},
+        "chosen": strings("page")["settings"]["chosen"]["browser"],
+        "version": folder(),
     }
+
+
+def acceptance(name: str) -> dict[str, list[float]]:
+    """Return a drafter's acceptance by position, for greedy decoding and for sampling, as `lanes.default` takes it."""
+    trained = read_json(FAMILY / METHODS[name].folder / "config.json").get("trained", {})
+    return {kind: trained.get(kind) or [ACCEPTANCE.get(name, COPIED)] for kind in ("agreement", "overlap")}
 
 
 def bounds(setting: Setting) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from specdec.lanes import probe
 from specdec.lanes.default import Choice, choose
 from specdec.methods import inner_drafter
 from specdec.types import Costs
+from tests.nodejs import TESTS
 
 CHEAP = Costs(0.03, (1.0, 1.12, 1.18, 1.26, 1.31, 1.40, 1.86, 1.86), 0.06, 0.02, 0.09)  # on two cores, SmolLM2
 COPY = Costs(0.5, CHEAP.passes, 0.06, 0.03, 0.15)
@@ -50,6 +52,17 @@ def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str])
 def test_a_harder_pair_is_drafted_for_less_deep(measured: list[str]) -> None:
     depths = [choose(family({"draft_model": CHEAP}, {"draft_model": {"agreement": [p]}})).k for p in (0.35, 0.66, 0.95)]
     assert depths == sorted(depths) and depths[0] < depths[-1]
+
+
+def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
+    """Node holds `engine/costs.js` to the same table."""
+    for row in json.loads((TESTS / "costs.json").read_text(encoding="utf-8")):
+        draft, step, *passes = row["times"]["draft"], *row["times"]["passes"].values()
+        costs = probe.interpolate(dict(zip((1, 2, 4), (ms / step for ms in passes), strict=True)))[:5]
+        pair = family({"draft_model": Costs(draft / step, tuple(costs))}, {"draft_model": {"agreement": row["rates"]}})
+        choice = choose(pair)
+        assert choice.k == row["k"], row["name"]
+        assert choice.speedup == pytest.approx(row["speedup"]) if row["speedup"] else choice.speedup <= 1.0
 
 
 def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured: list[str]) -> None:

@@ -45,6 +45,16 @@ def test_nothing_else_is(place):
         assert client.get(path).status_code == 418
 
 
+def test_the_scripts_learn_how_often_a_drafter_is_right(monkeypatch, tmp_path):
+    rates = browser.settings_there(["embedded"])["acceptance"]["embedded"]
+    assert rates["draft_model"] == {"agreement": [0.6], "overlap": [0.6]}
+    assert rates["prompt_lookup"]["agreement"] == [browser.COPIED]
+    (tmp_path / "draft_model").mkdir()
+    (tmp_path / "draft_model/config.json").write_text('{"trained": {"agreement": [0.7, 0.6], "overlap": [0.5]}}')
+    monkeypatch.setattr(browser, "FAMILY", tmp_path)
+    assert browser.acceptance("draft_model") == {"agreement": [0.7, 0.6], "overlap": [0.5]}
+
+
 def test_every_import_leads_to_a_module_and_a_page_that_carries_some_carries_what_they_import():
     sources = scripts.sources()
     named = {name: re.findall(r'(?:from|import)\(? ?"#page/([^"]+)"', text) for name, text in sources.items()}

@@ -1,14 +1,15 @@
-/* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base }` and `{ stop }`,
- * or `{ help }` if it is only a thread of another worker. It posts `{ fetched, of }` in bytes, `{ lines }` of the log,
- * `{ done }`, or `{ wrong }`, the key of an error message. */
+/* Runs the engine in a web worker, without a server. The worker receives `{ run, number, files, base, times }` and
+ * `{ stop }`, or `{ help }` if it is only a thread of another worker. It posts `{ fetched, of }` in bytes, `{ lines }`
+ * of the log, `{ done }`, or `{ wrong }`, the key of an error message. If a run leaves K open (0), the worker also
+ * posts its `{ choice, times }`, and later runs refine these times if they bring them. */
 
+import { chooseDepth, createCosts, ROWS, warmUp } from "./costs.js";
 import { DraftModel, NoDrafter, PromptLookup } from "./drafters.js";
 import { generate, interleave } from "./engine.js";
 import { serveAsThread, loadLayers, Model } from "./model.js";
 import { Tokenizer } from "./text.js";
 
 const SLICE_MS = 40, // ms of work before the worker receives messages
-  WARM_MS = 900,
   MAX_THREADS = 4,
   END_TOKEN = 0; // the token that begins and ends a text of the built-in models
 
@@ -69,21 +70,6 @@ async function load(/** @type {any} */ familyFiles, /** @type {any} */ base) {
   };
 }
 
-/* Runs passes over 1 to k + 1 tokens for `WARM_MS`, so that the browser optimizes the code before the run. */
-function warmUp(/** @type {any} */ { target, draft }, /** @type {number} */ k, /** @type {boolean} */ usesDraftModel) {
-  const cache = target.newCache(64),
-    draftCache = usesDraftModel && draft.newCache(64),
-    end = performance.now() + WARM_MS;
-  for (let count = 1; performance.now() < end; count = (count % (k + 1)) + 1) {
-    target.forward(Array(count).fill(END_TOKEN), cache, count);
-    if (draftCache) draft.forward([END_TOKEN], draftCache);
-    cache.keep(0);
-    if (draftCache) draftCache.keep(0);
-  }
-  cache.release();
-  if (draftCache) draftCache.release();
-}
-
 /** @type {Record<string, (...given: any[]) => any>} */
 const DRAFTERS = {
   draft_model: (/** @type {any} */ { draft }, /** @type {number} */ capacity) => new DraftModel(draft, capacity),
@@ -130,8 +116,8 @@ const receiveMessages = () =>
   });
 
 /** Runs both lanes and posts their lines every `SLICE_MS`. After each post, the worker can receive Stop.
- * @param {number} runNumber @param {any} request */
-async function run(runNumber, { prompt, family, drafter, k, params }, /** @type {any} */ { files, base }) {
+ * @param {number} runNumber @param {any} request @param {any} message */
+async function run(runNumber, { prompt, family, drafter, k, params, acceptance }, { files, base, times: known = {} }) {
   const models = await (loading[family] ||= load(files, base)).catch((error) => {
     delete loading[family];
     throw { wrong: error instanceof WebAssembly.CompileError ? "simd" : "missing", error };
@@ -142,18 +128,24 @@ async function run(runNumber, { prompt, family, drafter, k, params }, /** @type 
     templateLengths = chat && [chat.before, chat.after].map((text) => tokenizer.encode(text).length);
   if (tokens.length >= target.context) throw { wrong: "long", n: tokens.length, limit: target.context - 1 };
   if (wantedRun !== runNumber) return;
-  const draftLength = drafter === "none" ? 0 : k,
-    shared = { target, prompt: tokens, params, ends },
+  const createDrafter = (/** @type {number} */ capacity) => DRAFTERS[drafter](models, capacity, templateLengths),
+    key = [family, drafter, target.wasm.threads, params.temperature ? "sampled" : "greedy"].join(" "),
+    isOpen = drafter !== "none" && !k;
+  let draftLength = drafter === "none" ? 0 : k;
+  const rows = isOpen ? ROWS : Array.from({ length: draftLength + 1 }, (_, i) => i + 1),
+    times = warmUp(target, createDrafter, rows, params, isOpen ? known[key] : undefined);
+  if (isOpen) {
+    const choice = chooseDepth(acceptance[params.temperature ? "overlap" : "agreement"], createCosts(times));
+    post({ choice, times: { [key]: times } });
+    draftLength = choice.k;
+  }
+  const shared = { target, prompt: tokens, params, ends },
     decoding = {
       bytes: (/** @type {number} */ token) => tokenizer.bytes(token),
       piece: (/** @type {number} */ token) => tokenizer.piece(token),
     };
-  warmUp(models, draftLength, drafter === "draft_model");
-  const speculativeDrafter = DRAFTERS[drafter](
-      models,
-      Math.min(target.context, tokens.length + params.max_tokens) + k,
-      templateLengths,
-    ),
+  const capacity = Math.min(target.context, tokens.length + params.max_tokens) + draftLength,
+    speculativeDrafter = createDrafter(capacity),
     lanes = {
       speculative: generate({
         ...shared,

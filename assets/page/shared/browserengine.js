@@ -5,11 +5,13 @@ import { checkRequest, createRunner } from "#page/shared/runner.js";
 /** @param {any} props the props of the component of `local.js` */
 export function createEngine(props) {
   const texts = JSON.parse(props.words),
-    [drafters, numbers, order] = [props.drafters, props.numbers, props.order].map((text) => JSON.parse(text)),
+    order = JSON.parse(props.order),
+    offer = JSON.parse(props.offer),
     base = new URL("../engine/", import.meta.url),
     /** @type {any} */ find = (/** @type {string} */ selector) => document.querySelector(selector);
   const { start, stop, isRunning } = createRunner({
     texts,
+    offer,
     base,
     async files(family) {
       const answer = await fetch(new URL(`${family}.json`, base));
@@ -31,7 +33,7 @@ export function createEngine(props) {
         order.map((/** @type {string} */ name, /** @type {number} */ i) => [name, values[i]]),
       ),
       request = { ...settings, prompt: find("#prompt textarea").value };
-    start(checkRequest(texts, request, numbers, drafters));
+    start(checkRequest(texts, request, offer));
   }
 
   return { run, stop, isRunning };

@@ -1,6 +1,8 @@
 /* Runs a visitor's prompt in this browser, in a worker: checks the request, fetches the models at the first run, and
  * extends the log. The Gradio page and the site without a server share it. */
 
+import { fillText, joinSentences } from "#page/race/text.js";
+
 // A module that is valid only with SIMD: (func (result v128) (v128.const 0)).
 const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoWARQA/QwAAAAAAAAAAAAAAAAAAAAACw==";
 const canCompute = () =>
@@ -8,36 +10,54 @@ const canCompute = () =>
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
-const CHOSEN_BY_PAGE = "default", // means the family's first drafter, because no costs are measured here
-  USUAL_K = 4, // used if K is 0
+const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only its costs are measured here
+  TIMES = "specdec.times", // the measured times of passes in `localStorage`
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (/** @type {Record<string, { size: number }>} */ files) =>
     Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
-const fillPlaceholders = (/** @type {string} */ text, /** @type {Values} */ values) =>
-  text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+/** @typedef {{ numbers: Record<string, { low: number, high: number, step: number, label: string }>,
+ *   drafters: Record<string, Record<string, string>>, chosen: { pays: string, never_pays: string }, version: string,
+ *   acceptance: Record<string, Record<string, Record<string, number[]>>> }} Offer what `settings_there` returns in
+ * `ui/browser.py`; `drafters` maps family -> drafter -> label, and the usual drafter comes first */
+
+/* Returns the times that this version of the engine has measured in this browser. */
+function readTimes(/** @type {string} */ version) {
+  try {
+    const stored = JSON.parse(localStorage.getItem(TIMES) || "{}");
+    return stored.version === version ? stored.times : {};
+  } catch {
+    return {}; // the storage is forbidden
+  }
+}
+
+function storeTimes(/** @type {string} */ version, /** @type {any} */ times) {
+  try {
+    localStorage.setItem(TIMES, JSON.stringify({ version, times: { ...readTimes(version), ...times } }));
+  } catch {
+    /* the storage is full or forbidden */
+  }
+}
 
 /** Returns the request for the worker, or a sentence that says what to change.
  * @param {any} texts @param {Record<string, any>} values by the names of settings
- * @param {Record<string, { low: number, high: number, step: number, label: string }>} numbers
- * @param {Record<string, Record<string, string>>} drafters family -> drafter -> label; the usual drafter comes first
- * @returns {any} */
-export function checkRequest(texts, values, numbers, drafters) {
+ * @param {Offer} offer @returns {any} */
+export function checkRequest(texts, values, { numbers, drafters, acceptance }) {
   const parsedNumbers = /** @type {any} */ ({}),
     { prompt } = values,
     family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
     drafter = values.drafter === CHOSEN_BY_PAGE ? Object.keys(drafters[family])[0] : values.drafter;
   if (!String(prompt).trim()) return texts.empty;
   if (!Object.hasOwn(drafters[family], drafter))
-    return fillPlaceholders(texts.drafter, { names: Object.values(drafters[family]).join(", ") });
+    return fillText(texts.drafter, { names: Object.values(drafters[family]).join(", ") });
   for (const [name, { low, high, step, label }] of Object.entries(numbers)) {
     const text = String(values[name] ?? "").trim(),
       number = Number(text);
     const isValid = number >= low && number <= high && (step !== 1 || Number.isInteger(number));
-    if (text === "" || !isValid) return fillPlaceholders(texts.range, { name: label, low, high });
+    if (text === "" || !isValid) return fillText(texts.range, { name: label, low, high });
     parsedNumbers[name] = number;
   }
-  const { k, ...params } = parsedNumbers,
+  const { k, ...params } = parsedNumbers, // 0 lets the worker choose K
     stop = String(values.stop || "")
       .split("\n")
       .filter(Boolean)
@@ -47,17 +67,18 @@ export function checkRequest(texts, values, numbers, drafters) {
     prompt,
     family,
     drafter,
-    k: k || USUAL_K,
+    k,
+    acceptance: acceptance[family][drafter],
     params: { ignore_end: false, ...params, stop },
   };
 }
 
-/** @param {{ texts: any, base: URL, files: (family: string) => Promise<any>,
+/** @param {{ texts: any, offer: Offer, base: URL, files: (family: string) => Promise<any>,
  *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
  *   onRunning: (running: boolean) => void }} host
  * `base` is the address of the engine's files; `files` returns the files of a family; `write` receives the growing log;
  * `onRunning` is called once at the beginning and once at the end of a run. */
-export function createRunner({ texts, base, files, showNotice, write, onRunning }) {
+export function createRunner({ texts, offer, base, files, showNotice, write, onRunning }) {
   /** @type {Worker | null} */
   let worker = null;
   /** @type {Record<string, any>} */
@@ -66,6 +87,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
   let runNumber = 0,
     family = "",
     log = "",
+    chosenLine = "",
     isRunning = false,
     stopped = false;
 
@@ -74,7 +96,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     if (typeof request === "string") return showNotice(request, true);
     if (location.protocol === "file:") return showNotice(texts.disk, true);
     if (!canCompute()) return showNotice(texts.simd, true);
-    log = "";
+    log = chosenLine = "";
     stopped = false;
     setRunning(true);
     showNotice(texts.begin);
@@ -86,7 +108,7 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
       if (myNumber !== runNumber || !isRunning) return;
       if (size > ASK_ABOVE_BYTES && !wasWarned[family]) {
         wasWarned[family] = true;
-        showNotice(fillPlaceholders(texts.agree, { size: (size / 1e6).toFixed(0) }));
+        showNotice(fillText(texts.agree, { size: (size / 1e6).toFixed(0) }));
         return setRunning(false);
       }
       if (!worker) {
@@ -94,7 +116,8 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
         worker.onmessage = takeMessage;
         worker.onerror = () => takeMessage({ data: { wrong: log ? "broken" : "missing" } });
       }
-      worker.postMessage({ run: request, number: runNumber, files: familyFiles, base: String(base) });
+      const times = readTimes(offer.version);
+      worker.postMessage({ run: request, number: runNumber, files: familyFiles, base: String(base), times });
     } catch {
       if (myNumber === runNumber && isRunning) takeMessage({ data: { wrong: "missing" } });
     }
@@ -104,18 +127,20 @@ export function createRunner({ texts, base, files, showNotice, write, onRunning 
     if (data.of && !stopped) {
       const [done, total] = [data.fetched, data.of].map((bytes) => (bytes / 1e6).toFixed(0));
       const isComplete = data.fetched >= data.of;
-      showNotice(
-        isComplete ? texts.begin : fillPlaceholders(texts.fetching, { done, total }),
-        false,
-        data.fetched / data.of,
-      );
+      showNotice(isComplete ? texts.begin : fillText(texts.fetching, { done, total }), false, data.fetched / data.of);
+    }
+    if (data.choice) {
+      const { k, tokens, cost, speedup } = data.choice,
+        figures = { k, tokens: tokens.toFixed(2), cost: cost.toFixed(2) };
+      chosenLine = fillText(offer.chosen[speedup > 1 ? "pays" : "never_pays"], figures);
+      storeTimes(offer.version, data.times);
     }
     if (data.lines) {
       if (!log) showNotice("");
       write((log += data.lines));
     }
-    if (data.done && !stopped) showNotice(texts.done[family]);
-    if (data.wrong) showNotice(fillPlaceholders(texts[data.wrong] || texts.broken, data), true);
+    if (data.done && !stopped) showNotice(joinSentences([texts.done[family], chosenLine]));
+    if (data.wrong) showNotice(fillText(texts[data.wrong] || texts.broken, data), true);
     if (data.wrong === "missing" || data.wrong === "broken") endWorker();
     if (data.done || data.wrong) setRunning(false);
   }

@@ -160,7 +160,7 @@ async function play(/** @type {string} */ kind, /** @type {string} */ drafterNam
 /* Shows a run's settings in the bar above the player. `log` is the whole log or only its first two lines. */
 function showSettings(/** @type {string} */ log) {
   const [header, started] = log.split("\n", 2).map((line) => JSON.parse(line)),
-    settings = { ...started.params, ...started, prompt: header.prompt };
+    settings = { ...started.params, ...started, k: ownRuns.k(), prompt: header.prompt };
   const kind = kindOf(settings.prompt),
     names = Object.keys(kind ? page.runs[kind].files : {}),
     shown = names.includes(settings.drafter) ? names : [...names, settings.drafter];

@@ -5,7 +5,8 @@ import { checkRequest, createRunner } from "#page/shared/runner.js";
 /** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
  *   write: (log: string) => void, onEnd: () => void }} host
  * `write` receives the growing log, and `onEnd` is called once at the end of a run.
- * Returns `press`, the action of the button, and `showSettings`, which fills in the fields. */
+ * Returns `press`, the action of the button, `showSettings`, which fills in the fields, and `k`, which reads its field:
+ * the K of a run on show is not filled in, because it was chosen by the costs of another machine. */
 export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
@@ -16,6 +17,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
   const runner = createRunner({
     texts,
+    offer: page.engine,
     base: new URL("engine/", root),
     files: async (family) => page.engine.files[family],
     showNotice,
@@ -49,7 +51,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     if (runner.isRunning()) return runner.stop();
     const values = /** @type {Values} */ ({ prompt: prompt.value, family: family() });
     for (const name of ["drafter", "stop", ...Object.keys(numbers)]) values[name] = findField(name).value;
-    runner.start(checkRequest(texts, values, numbers, drafters));
+    runner.start(checkRequest(texts, values, page.engine));
   }
 
   if (model)
@@ -59,5 +61,5 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
       if (!names.includes(menu.value)) menu.value = names[0];
     };
 
-  return { showSettings, press };
+  return { showSettings, press, k: () => findField("k").value };
 }

@@ -114,7 +114,7 @@ def in_browser(values: list[Any], chosen: str) -> None:
         chosen=chosen,
         order=list(SETTINGS),
         values=values,
-        **browser.settings_there(browser.offered()),
+        offer=browser.settings_there(browser.offered()),
     )
 
 

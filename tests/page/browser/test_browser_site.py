@@ -155,6 +155,10 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     field.fill("Once upon a time there was")
     button.click()
     settle(page, "Once upon a time there was")
+    chosen = log(page)[1]["k"]
+    expect(line).to_contain_text(f"K {chosen}")
+    (times,) = page.evaluate("Object.values(JSON.parse(localStorage['specdec.times']).times)")
+    assert times["draft"] < times["passes"]["1"] < times["passes"]["5"]
     page.context.set_offline(True)
     field.fill("The fox said to the moon")
     page.locator(".sd-lid").first.click()
@@ -164,6 +168,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     settle(page, "The fox said to the moon")
     expect(line).to_contain_text("the method, not knowledge")
     header, *events = log(page)
+    assert events[0]["k"] == 3
     assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
     assert audit.faultless(audit.audit(trace.header.lanes, trace.events))
