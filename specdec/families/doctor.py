@@ -34,11 +34,12 @@ from .published import head_of
 from .zoo import Family, LoadedMethod
 
 PLACES = 4  # tokens of each draft
-STRIDE = 3  # tokens between the beginnings of two drafts
+STRIDE = 2  # tokens between the beginnings of two drafts
 ANSWER = 60  # tokens that the target writes after each prompt
 TEXTS = 8
-PAIRED = 5  # conventions of which pairs are tried, if none alone helps
-LEAST_GAIN, ERRORS = 0.03, 4.0  # a convention is better if it gains this many tokens, and as many standard errors
+PAIRED = 4  # conventions of which pairs are tried
+LEAST_GAIN = 0.03  # a convention is better if its drafts keep this many tokens more
+ERRORS = 3.0  # and as many standard errors more
 WEAK = 0.25  # a head with a smaller overlap at the first place is weak, untrained or another target's
 SAMPLED = SamplingParams(temperature=1.0, ignore_end=True)
 SECTIONS = ("transformer_layer_config", "eagle_config", "dflash_config")  # of a config.json
@@ -99,10 +100,10 @@ class Attempt:
         return bool(self.by_place) and self.by_place[0] > max(WEAK, 2 * self.chance)
 
     def beats(self, other: Attempt) -> bool:
-        if len(self.overlaps) != len(other.overlaps):  # one of them cannot be loaded
+        if not len(self.overlaps) or not len(other.overlaps):  # one of them cannot be loaded
             return self.drafts_well
         gain = (self.overlaps.cumprod(-1) - other.overlaps.cumprod(-1)).sum(-1)
-        return bool(gain.mean() > max(LEAST_GAIN, ERRORS * float(gain.std()) / max(1, len(gain)) ** 0.5))
+        return bool(gain.mean() > max(LEAST_GAIN, ERRORS * float(gain.std()) / len(gain) ** 0.5))
 
 
 @dataclass(frozen=True)
@@ -198,38 +199,34 @@ class Examination:
 
         def measure(*conventions: Convention, stride: int = STRIDE) -> Attempt:
             done = next(count)
-            progress(done, max(done, 1 + 2 * len(self.ways)))
+            progress(done, max(done, 1 + len(self.ways)))
             return self.attempt(*conventions, stride=stride)
 
-        best = stated = measure()
+        def best_of(attempts: Sequence[Attempt], other: Attempt) -> Attempt:
+            return max((other, *(one for one in attempts if one.beats(other))), key=lambda one: one.score)
+
+        stated = measure()
         attempts = sorted(map(measure, self.ways), key=lambda one: -one.score)
-        best = max((stated, *(one for one in attempts if one.beats(stated))), key=lambda one: one.score)
-        if best is stated and not stated.drafts_well:
+        best = best_of(attempts, stated)
+        if best is not stated or not stated.drafts_well:
             likely = [one.conventions[0] for one in attempts[:PAIRED]]
             pairs = [(one, way) for i, one in enumerate(likely) for way in self.ways if way not in likely[: i + 1]]
             pairs = [pair for pair in pairs if pair[0].kind != pair[1].kind]
             # A third of the drafts is enough to sort out most pairs.
             pairs.sort(key=lambda pair: -measure(*pair, stride=3 * STRIDE).score)
-            attempts += [measure(*pair) for pair in pairs[:2]]
-            best = max((stated, *(one for one in attempts if one.beats(stated))), key=lambda one: one.score)
-        while best is not stated:  # until nothing else is wrong beside it
-            kinds = {one.kind for one in best.conventions}
-            more = [measure(*best.conventions, way) for way in self.ways if way.kind not in kinds]
-            more = [one for one in more if one.beats(best)]
-            if not more:
-                break
-            attempts += more
-            best = max(more, key=lambda one: one.score)
+            paired = [measure(*pair) for pair in pairs[:2]]
+            attempts, best = attempts + paired, best_of(paired, best)
         attempts.sort(key=lambda one: (one is not best, -one.score))
         return Diagnosis(stated, best, attempts, 1 if best is not stated else 0 if stated.drafts_well else 2)
 
 
 def with_edits(config: Mapping[str, Any], conventions: Sequence[Convention]) -> dict[str, Any]:
-    """Return config.json with the conventions' edits, each in the section that has its key."""
+    """Return config.json with the conventions' edits, each in all sections that have its key."""
     changed = {key: dict(value) if key in SECTIONS and value else value for key, value in config.items()}
     for key, value in itertools.chain(*(way.edits.items() for way in conventions)):
-        part = next((changed[name] for name in SECTIONS if key in section(changed, name)), changed)
-        part.pop(key, None) if value is None else part.update({key: value})
+        parts = [changed, *(section(changed, name) for name in SECTIONS)]
+        for part in [part for part in parts if key in part] or [changed]:
+            part.pop(key, None) if value is None else part.update({key: value})
     return changed
 
 

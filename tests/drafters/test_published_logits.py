@@ -1,7 +1,7 @@
 """Our heads against numbers that the publishers' own code computed on small random checkpoints.
 
 `published_logits.json` holds, of each layout: whose code it was and at which commit, its config.json, the names and
-shapes of its tensors, the seed they were drawn with, and the logits. Weights, states and tokens are drawn anew here.
+shapes of its tensors, and the logits. Weights and states are drawn anew here, with the same seeds.
 """
 
 from __future__ import annotations
