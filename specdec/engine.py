@@ -111,7 +111,7 @@ class Engine:
                 yield from steps("compile", lambda report: native.library())
             yield from steps("load", lambda report: self.models)
         if measure or inner_drafter(drafter):
-            yield from steps("measure", lambda report: self._choose(drafter, k, temperature, report=report))
+            yield from steps("measure", lambda report: self.choose(drafter, k, temperature, report=report))
 
     def choose(
         self,
@@ -120,17 +120,21 @@ class Engine:
         temperature: float = 0.0,
         measure: bool = True,
         peer: bool = False,
+        report: Report = lambda done, total: None,
     ) -> Choice:
         """Choose what is expected to be fastest here: the drafter, if it is "default", and the depth, if `k` is 0.
 
         The expected speed-up is that of Leviathan et al. 2022 (arXiv 2211.17192), theorem 3.8, by costs that short runs
         measure, once on a machine. If no draft is expected to pay, `speedup` is at most 1 and K is 1. Unless `measure`,
         unknown costs are not measured; the usual K and a `speedup` of 0 stand for them. With `peer`, the default is a
-        drafter that transformers has, too.
+        drafter that transformers has, too. `report` is told how much is measured, and of how much.
         """
         if peer and drafter == DEFAULT_DRAFTER:
             drafter = usual_drafter(self.models)
-        return self._choose(drafter, k, temperature, measure)
+        choice = choose(self.models, drafter, k, temperature, measure, report)
+        if not self._in_memory:
+            stored.store(self.models)
+        return choice
 
     def stream(
         self,
@@ -225,14 +229,6 @@ class Engine:
             return replace(request, k=k or 4)
         choice = self.choose(drafter, k, request.params.temperature, peer=peer)
         return replace(request, drafter=choice.drafter, k=choice.k)
-
-    def _choose(
-        self, drafter: str, k: int, temperature: float, measure: bool = True, report: Report = lambda done, total: None
-    ) -> Choice:
-        choice = choose(self.models, drafter, k, temperature, measure, report)
-        if not self._in_memory:
-            stored.store(self.models)
-        return choice
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of the models that may have to be fetched."""

@@ -159,13 +159,17 @@ def power(
         compared = list(zip(cycle.wrong(mistake), cycle.right, chances, strict=False))[1:]
         fewest = list[int]()
         for wrong, right, cells in compared:
-            texts = wrong.keys() | right.keys()
-            growth, variance = growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in texts])
+            growth, variance = growing(wrong, right)
             shown = functools.partial(is_shown, growth, variance, chances[0], cells, alarm)
             if growth > MIN_GROWTH and (n := next(filter(shown, GRID), None)):
                 fewest.append(n)
         needed[mistake.key] = min(fewest, default=None)
     return needed
+
+
+def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, float]:
+    """Return `growth_of` for draws from `wrong` that are tested against `right`."""
+    return growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()])
 
 
 def is_shown(growth: float, variance: float, first: list[float], cells: list[float], alarm: float, n: int) -> bool:
