@@ -240,7 +240,7 @@ def taps(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[C
     facts, usual = flat(config), list(default_taps(target.depth))
     names = ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
     key = next((name for name in names if facts.get(name)), names[0])
-    listed = list(facts.get(key) or usual)
+    listed = list(config.get(key) or facts.get(key) or usual)
     for says, layers in {
         "the states one layer earlier": [layer - 1 for layer in listed],
         "the states one layer later": [layer + 1 for layer in listed],
