@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -34,7 +35,8 @@ class Platform:
     """Lends a GPU for a call, or refuses it."""
 
     def __init__(self) -> None:
-        self.refusal, self.durations, self.forks, self.ends = "", list[int](), list[Any](), FORK.SimpleQueue()
+        self.refusal, self.dies = "", False
+        self.durations, self.forks, self.ends = list[int](), list[Any](), FORK.SimpleQueue()
 
     def decorator(self, duration: Callable[..., int]) -> Callable[..., Any]:
         return lambda task: lambda *arguments: self.lend(task, duration(*arguments), arguments)
@@ -51,6 +53,8 @@ class Platform:
                     if stop.is_set():
                         break
                     results.put((item,))
+                    if self.dies and isinstance(item, str):
+                        os._exit(1)
             self.ends.put("stopped" if stop.is_set() else "whole")
             results.put(())
 
@@ -104,9 +108,9 @@ def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkey
     *_, last = session.run(LONG)
     assert (last.name, platform.ends.get()) == ("cut", "whole")
     monkeypatch.undo()
+    monkeypatch.setattr(platform, "dies", True)
     running = call(session, LONG)
     assert any(isinstance(item, str) for item in running)
-    platform.forks[-1].kill()
     with pytest.raises(ProcessDied, match="GPU task aborted"):
         list(running)
 
