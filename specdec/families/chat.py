@@ -60,8 +60,8 @@ class Chat:
         marked = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
         (rest,), tokens = render(self.template, self.controls, [marked]), list[int]()
         for message, mark in zip(messages, marks, strict=True):
-            before, found, rest = rest.partition(mark)
-            if not found or mark in rest:
+            before, present, rest = rest.partition(mark)
+            if not present or mark in rest:
                 raise ValueError(f"the chat template does not show the message {message['content'][:40]!r} once")
             content = message["content"].strip() if self.trims else message["content"]
             tokens += [*with_controls(before, tokenizer), *ids_of(content, tokenizer)]
@@ -92,8 +92,8 @@ def make_chat(template: str, controls: Mapping[str, str]) -> Chat:
 
     Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
     """
-    asked = ([{"role": "user", "content": content}] for content in (MESSAGE, f" {MESSAGE} "))
-    bare, spaced = render(template, controls, list(asked))
+    questions = ([{"role": "user", "content": content}] for content in (MESSAGE, f" {MESSAGE} "))
+    bare, spaced = render(template, controls, list(questions))
     before, prompt, after = bare.partition(MESSAGE)
     if not prompt or MESSAGE in after:
         raise ValueError("the chat template does not contain the prompt exactly once")

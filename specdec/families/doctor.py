@@ -183,8 +183,8 @@ class Examination:
                 here = text.start + place
                 following, view.cache.length = iter(text.tokens[here:]), here - 1
                 # A sampler that "draws" what the target wrote: the drafter reads on in the text.
-                known: Any = SimpleNamespace(categorical=lambda probs, key, following=following: next(following))
-                q = drafter.propose(text.tokens[:here], PLACES, SAMPLED, known).probs
+                replay: Any = SimpleNamespace(categorical=lambda probs, key, following=following: next(following))
+                q = drafter.propose(text.tokens[:here], PLACES, SAMPLED, replay).probs
                 assert q is not None
                 overlap = torch.minimum(text.p[place : place + len(q)], q).sum(-1)
                 rows.append(pad(overlap, (0, PLACES - len(overlap))))

@@ -42,13 +42,13 @@ def choose(
     names = candidates(family, drafter, k)
     if inner_drafter(drafter):
         probe(family, family.wrapped(drafter), report)
-    known = names if measure else [name for name in names if name in family.costs]
-    if not known:
+    measured_names = names if measure else [name for name in names if name in family.costs]
+    if not measured_names:
         usual = USUAL_ADAPTIVE_K if inner_drafter(drafter) else USUAL_K
         first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
         return Choice(first, k or usual)
-    best = Choice(known[0], 1)
-    for name in known:
+    best = Choice(measured_names[0], 1)
+    for name in measured_names:
         costs = probe(family, name, report).at(temperature)
         choices = [
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))

@@ -36,13 +36,13 @@ def recall(family: Family) -> None:
 
 def store(family: Family) -> None:
     """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
-    known = read()
+    earlier = read()
     new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
-    if new.items() <= known.items():
+    if new.items() <= earlier.items():
         return
     with contextlib.suppress(OSError):
         part = file().with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(known | new), encoding="utf-8")
+        part.write_text(json.dumps(earlier | new), encoding="utf-8")
         os.replace(part, file())
 
 

@@ -46,16 +46,16 @@ class LayerStruct(C.Structure):
 
 def library() -> C.CDLL | None:
     """Return the compiled library; None if it is switched off, the processor is not supported, or g++ failed."""
-    return found_or_missing()[0]
+    return library_or_reason()[0]
 
 
 def missing() -> str:
     """Return why the library could not be compiled. Visitors see this, so it names no folder."""
-    return found_or_missing()[1]
+    return library_or_reason()[1]
 
 
 @cache
-def found_or_missing() -> tuple[C.CDLL | None, str]:
+def library_or_reason() -> tuple[C.CDLL | None, str]:
     if os.environ.get(OFF) == "0" or torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return None, ""
     try:

@@ -128,17 +128,17 @@ def named(row: Row) -> dict[str, str]:
 
 def measured_rows() -> list[Row]:
     """List the rows of all reports that have costs and acceptance, each with the models and the machine it is of."""
-    found = []
+    all_rows = []
     for path in sorted(RESULTS.rglob("*.json")):
         report = read_json(path)
         models = report.get("provenance", {}).get("models", {})
         for family, rows in report.get("stages", {models.get("family"): report.get("rows", [])}).items():
-            found += [
+            all_rows += [
                 {"dtype": models.get("dtype"), "source": path.stem} | row | {"family": family} | report["machine"]
                 for row in rows
                 if {"drafter", "alpha", "tau", "verify_cost"} <= row.keys() and row["measured_speedup"]
             ]
-    return found
+    return all_rows
 
 
 CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's

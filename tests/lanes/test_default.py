@@ -43,9 +43,9 @@ def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any
 def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY}, {"draft_model": {"agreement": [0.66], "overlap": [0.3]}})
     choice = choose(pair)
-    assert choice[:2] == ("draft_model", 3) and choice.speedup == pytest.approx(1.58, abs=0.02)
+    assert (choice.drafter, choice.k) == ("draft_model", 3) and choice.speedup == pytest.approx(1.58, abs=0.02)
     assert choose(pair) == choice and measured == ["draft_model"]  # enough: the copy is not measured
-    assert choose(pair, temperature=0.8)[:2] == ("quantised", 3)  # where the draft's odds overlap less
+    assert choose(pair, temperature=0.8).drafter == "quantised"  # where the draft's odds overlap less
     assert measured == ["draft_model", "quantised"]
 
 
@@ -67,7 +67,7 @@ def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
 
 def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured: list[str]) -> None:
     choice = choose(family({"draft_model": DEAR}))
-    assert choice[:2] == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
+    assert (choice.drafter, choice.k) == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
 
 
 def test_what_was_chosen_stays(measured: list[str]) -> None:

@@ -393,10 +393,10 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    native.found_or_missing.cache_clear()
+    native.library_or_reason.cache_clear()
     yield tmp_path
     monkeypatch.undo()
-    native.found_or_missing.cache_clear()
+    native.library_or_reason.cache_clear()
 
 
 def compiler(folder: Path, does: str) -> str:
@@ -408,7 +408,7 @@ def compiler(folder: Path, does: str) -> str:
 
 
 def loads_anew() -> bool:
-    native.found_or_missing.cache_clear()
+    native.library_or_reason.cache_clear()
     return native.library() is not None
 
 
@@ -487,5 +487,5 @@ def test_without_avx512_it_says_the_same(monkeypatch: pytest.MonkeyPatch, reques
     plain = [flag for flag in build.COMPILE if flag != "-march=native"]
     assert len(plain) < len(build.COMPILE)
     monkeypatch.setattr(build, "COMPILE", [*plain, "-mavx2", "-mfma", "-mf16c"])
-    native.found_or_missing.cache_clear()
+    native.library_or_reason.cache_clear()
     assert equal(products_of_codes(), as_compiled)
