@@ -33,7 +33,7 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes.interleave import PEER
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
-from specdec.ui import menu
+from specdec.ui import recorded
 from specdec.ui.session import session
 from tests import toyrun
 
@@ -76,7 +76,7 @@ def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypat
     monkeypatch.setitem(sys.modules, "specdec.zero", SimpleNamespace(ZeroProcess=lambda pair: ("shared", pair)))
     monkeypatch.setattr("gradio.Blocks.launch", launch)
     assert terminal.main(["app"]) == 2
-    assert served == [("shared", menu.first_family())]
+    assert served == [("shared", recorded.first_family())]
 
 
 def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

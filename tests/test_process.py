@@ -303,8 +303,8 @@ def test_it_ends_with_whoever_started_it() -> None:
 @pytest.mark.long
 def test_the_page_has_its_engine_prepared_before_anybody_asks() -> None:
     code = (
-        "import sys, time; from specdec.ui import menu, session as module; module.PREPARE_AFTER_S = 0.0\n"
-        "menu.first_family = lambda: 'embedded'\n"
+        "import sys, time; from specdec.ui import recorded, session as module; module.PREPARE_AFTER_S = 0.0\n"
+        "recorded.first_family = lambda: 'embedded'\n"
         "session = module.session\n"
         "session.prepare(); session.prepare()\n"
         "while 'embedded' not in session.choices: time.sleep(0.1)\n"

@@ -47,7 +47,7 @@ def app(
 
     if device != "cuda" and not machine.gpu_memory():
         children.start("specdec.models.build")  # ten seconds on a new machine, while the page is imported
-    from ..ui import classroom, menu
+    from ..ui import classroom, recorded
     from ..ui.build import build
     from ..ui.session import session
     from ..ui.theme import launch_settings
@@ -58,7 +58,7 @@ def app(
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
-        family = menu.first_family()
+        family = recorded.first_family()
         for step in session.fetch(family):
             print(f"\r{step.text}", end="")
         session.process = ZeroProcess(family)

@@ -31,12 +31,6 @@ def families() -> list[str]:
     return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
 
 
-def first_family() -> str:
-    """Return the family that the page begins with: the host's pair, or else that of the first recorded run."""
-    pair, recorded = presets.host_pair(), presets.SMOLLM2
-    return recorded if pair == EMBEDDED and recorded in families() else pair
-
-
 def kinds(answers: bool = False) -> list[str]:
     """List the kinds of example prompts: questions if `answers`, otherwise texts to continue."""
     return [kind for kind in prompts() if (kind in questions()) == answers]

@@ -1,8 +1,10 @@
 """Read the recorded runs and certificates that the page shows."""
 
+import json
 from typing import Any
 
-from ..methods import METHODS
+from ..families import presets
+from ..methods import EMBEDDED, METHODS
 from ..traces.file import recording
 from . import menu
 from .text import ASSETS
@@ -29,6 +31,14 @@ def recorded_names() -> list[str]:
     """List the names of the main recorded runs. The first screen's run comes first."""
     names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def first_family() -> str:
+    """Return the family that the page begins with: the host's pair, or else that of the first recorded run."""
+    log = recorded(next(iter(recorded_names()), ""))
+    header = json.loads(log.partition("\n")[0] or "{}")
+    shown, pair = header.get("models", {}).get("family", EMBEDDED), presets.host_pair()
+    return shown if pair == EMBEDDED and shown in menu.families() else pair
 
 
 def sampled_name() -> str:

@@ -25,7 +25,7 @@ from ..methods import DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
 from ..types import Choice, Step
-from . import menu
+from . import menu, recorded
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
 from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
@@ -179,7 +179,7 @@ class Session:
     def _prepare(self) -> None:
         """Prepare the pair that the page begins with, and the embedded family, which runs if that pair cannot."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
-        for family in dict.fromkeys((menu.first_family(), EMBEDDED)):
+        for family in dict.fromkeys((recorded.first_family(), EMBEDDED)):
             try:
                 for _ in self.fetch(family):
                     pass

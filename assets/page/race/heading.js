@@ -165,3 +165,9 @@ function machineName(texts, models, machine) {
         })
     : cores;
 }
+
+/* Says what a live run waits for, and dims the run that is still on show. */
+export function paintPreparing(/** @type {Part} */ part, /** @type {string} */ text) {
+  part.preparing.textContent = text || "";
+  part.preparing.hidden = !text;
+}

@@ -22,7 +22,7 @@ import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
 import { createDraftLinks, connectHelpLinks } from "#page/race/links.js";
 import { labelPlayer } from "#page/race/labels.js";
-import { createHeading } from "#page/race/heading.js";
+import { createHeading, paintPreparing } from "#page/race/heading.js";
 import { createMeters } from "#page/race/meters.js";
 import { explainSpeed } from "#page/race/why.js";
 import { createLanes } from "#page/race/lanes.js";
@@ -66,8 +66,6 @@ function mountPlayer(element, props, watch, trigger) {
     awaitsLink = carriesRun(location.hash), // until `traces/traces.js` has loaded the run in the address
     isUntouched = true;
 
-  /* -- reading the log -- */
-
   function readNewLog(fromLink = false) {
     const isNew = readLog(reader, log());
     const isOtherRun = isNew || reader.run !== view.run;
@@ -99,12 +97,6 @@ function mountPlayer(element, props, watch, trigger) {
     if (reducedMotion) view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-ended"));
-  }
-
-  /* Says what a live run waits for, and dims the run that is still on show. */
-  function paintPreparing() {
-    part.preparing.textContent = props.preparing || "";
-    part.preparing.hidden = !props.preparing;
   }
 
   /* Replaces the run on show, even if the new one has the same header. */
@@ -277,7 +269,7 @@ function mountPlayer(element, props, watch, trigger) {
   const watchProps = () => [
     watch("value", () => readNewLog()),
     watch("ended", markEnded),
-    watch("preparing", paintPreparing),
+    watch("preparing", () => paintPreparing(part, props.preparing)),
   ];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);

@@ -47,7 +47,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
     """Build the fields and the buttons. `shown` holds the settings of the run on screen."""
-    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), menu.first_family()
+    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), recorded.first_family()
     shown = without_choices(shown)
     text = shown.get("prompt", prompts()["story"][0])
     if target != shown_family and menu.answers(target):  # a chat model needs a question
