@@ -27,7 +27,7 @@ def key(family: Family, name: str) -> str:
 
 def recall(family: Family) -> None:
     """Add the costs of the family's drafters that were measured earlier."""
-    stored = read()
+    stored = read_file()
     for name in family.drafters:
         if name not in family.costs and (values := stored.get(key(family, name))):
             with contextlib.suppress(TypeError):  # written by another version
@@ -36,7 +36,7 @@ def recall(family: Family) -> None:
 
 def store(family: Family) -> None:
     """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
-    earlier = read()
+    earlier = read_file()
     new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
     if new.items() <= earlier.items():
         return
@@ -46,7 +46,7 @@ def store(family: Family) -> None:
         os.replace(part, file())
 
 
-def read() -> dict[str, dict[str, Any]]:
+def read_file() -> dict[str, dict[str, Any]]:
     with contextlib.suppress(OSError, ValueError):
         content = json.loads(file().read_text(encoding="utf-8"))
         return content if isinstance(content, dict) else {}
