@@ -23,7 +23,9 @@ from .matrix import Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
 Floor = Tensor | float  # see `rms_normalise`
-EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
+EMBEDDING = "model.embed_tokens.weight"
+NORM = "model.norm.weight"
+HEAD = "lm_head.weight"
 
 
 @dataclass(slots=True)
