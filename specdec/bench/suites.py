@@ -26,6 +26,7 @@ from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from ..paths import write_text
 from ..types import Costs
 from .measure import Case, measure_pairs, prediction, Row, row
+from .own import report_prompts
 from .prompts import PROMPTS, QUESTIONS
 
 SUITES = ("embedded", "methods", "pair")
@@ -49,6 +50,9 @@ class Options:
     json: Path | None = None
     dtype: str | None = None
     drafter: tuple[str, ...] = ()  # empty: all drafters of the suite
+    prompts: Path | None = None  # a file of prompts, in place of the suite's
+    temperature: float = 0.0  # of runs on those prompts
+    save: Path | None = None  # a file for the slowest run on them
 
     def __post_init__(self) -> None:
         """Raise ValueError for an unknown suite, or if `target` and `draft` do not fit the suite."""
@@ -132,6 +136,11 @@ def make_engine(options: Options) -> Engine:
 def report(options: Options) -> int:
     """Measure, print, and write a file if one is named. Raises ValueError if the models do not load."""
     engine = make_engine(options)
+    if options.prompts:
+        drafters = list(options.drafter) or [name for name, part in engine.models.drafters.items() if part.part]
+        k = options.k[0] if len(options.k) == 1 else 0
+        sizes = options.temperature, options.tokens, options.repeats
+        return report_prompts(engine, options.prompts, drafters, k, *sizes, options.save)
     rows = list(measure(engine, options, PROMPTS if engine.models.chat is None else QUESTIONS))
     print(table(rows))
     return write({"rows": rows, "models": engine.models.describe()}, options)

@@ -185,12 +185,32 @@ def bench(
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     dtype: Annotated[Precision | None, Option(help="precision of the target; it changes its probabilities")] = None,
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
+    prompts: Annotated[
+        Path | None, Option(help="your own: one a line, or JSON lines with prompt or messages; a row for each")
+    ] = None,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of runs on --prompts")] = 0.0,
+    save: Annotated[Path | None, Option(help="with --prompts: the slowest run (.jsonl), for the page")] = None,
 ) -> int:
-    """Measure drafters; print a table of figures and, as the last line, JSON."""
+    """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
     from ..bench.suites import Options, report
 
     return report(
-        Options(suite, family, target, tuple(draft), device, tokens, repeats, tuple(k), json, dtype, tuple(drafter))
+        Options(
+            "pair" if prompts and target else suite,
+            family,
+            target,
+            tuple(draft),
+            device,
+            tokens,
+            repeats,
+            tuple(k),
+            json,
+            dtype,
+            tuple(drafter),
+            prompts,
+            temperature,
+            save,
+        )
     )
 
 

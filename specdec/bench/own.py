@@ -1,0 +1,97 @@
+"""Measure drafters on prompts of one's own: a row for each prompt and drafter, the slowest first."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame
+from tqdm import tqdm
+
+from ..engine import Engine
+from ..figures.prediction import predict
+from ..figures.stats import rounded_median, summary
+from ..lanes.probe import probe
+from ..types import SamplingParams
+from .measure import Case, measure_pairs
+from .prompts import QUESTIONS
+
+DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them
+SHOWN = 40  # characters of a prompt in the table
+
+
+def read_prompts(path: Path) -> list[Any]:
+    """Read a prompt a line, or lines of JSON with `prompt` or with `messages`. Raises ValueError if there is none."""
+    prompts = list[Any]()
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not text.strip():
+            continue
+        if not text.lstrip().startswith("{"):
+            prompts.append(text.strip())
+            continue
+        try:
+            entry = json.loads(text)
+            prompts.append(entry["messages"] if "messages" in entry else entry["prompt"])
+        except (ValueError, LookupError) as error:
+            raise ValueError(f"{path}, line {number}: JSON needs `prompt` or `messages`") from error
+    if not prompts:
+        raise ValueError(f"{path} holds no prompt; write one a line, or lines of JSON with `prompt` or `messages`")
+    return prompts
+
+
+def measure_prompts(
+    engine: Engine, prompts: list[Any], drafters: list[str], k: int, temperature: float, tokens: int, repeats: int
+) -> DataFrame:
+    """Measure every prompt with every drafter, in pairs with plain decoding.
+
+    With `k` 0, the depth of a drafter is that which `Engine.choose` expects to be fastest. Speed-ups are medians over
+    `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
+    """
+    cases = [Case(name, DOMAIN, temperature, k or engine.choose(name, 0, temperature).k) for name in drafters]
+    costs = {case: probe(engine.models, engine.models.wrapped(case.drafter) or case.drafter) for case in cases}
+    with tqdm(total=len(prompts) * len(cases) * (repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
+        pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
+    rows = []
+    for case, measured in pairs.items():
+        for index, prompt in enumerate(prompts):
+            runs = [comparison for place, comparison in measured if place == index]
+            others = [comparison.speculative for place, comparison in measured if place != index]
+            predicted = predict(others, costs[case].at(temperature), case.k) if others else None
+            figures = summary(runs)
+            rows.append(
+                {
+                    "prompt": index,
+                    "text": prompt if isinstance(prompt, str) else prompt[-1]["content"],
+                    "drafter": case.drafter,
+                    "k": case.k,
+                    "alpha": figures["alpha"],
+                    "alpha_by_position": figures["alpha_by_position"],
+                    "tau": figures["tau"],
+                    "speedup": rounded_median(run.measured_speedup for run in runs),
+                    "predicted": predicted and round(predicted[0] / predicted[1], 2),
+                }
+            )
+    return DataFrame(sorted(rows, key=lambda row: row["speedup"] or math.inf))
+
+
+def table(frame: DataFrame) -> str:
+    rates = [[f"{rate:.2f}" for rate in places if rate is not None] for places in frame["alpha_by_position"]]
+    texts = [" ".join(text.split())[:SHOWN] for text in frame["text"]]
+    shown = frame.assign(text=texts, alpha_by_position=list(map(" ".join, rates)))
+    names = {"alpha": "α", "alpha_by_position": "α by place", "tau": "τ", "k": "K", "speedup": "speed-up"}
+    return shown.rename(columns=names).to_string(index=False, float_format="{:.2f}".format)
+
+
+def report_prompts(
+    engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
+    save: Path | None,
+) -> int:  # fmt: skip
+    """Measure and print. Write the run of the slowest row to `save`, if given, for the page."""
+    prompts = read_prompts(path)
+    frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)
+    print(table(frame))
+    if save:
+        worst = frame.iloc[0]
+        params, prompt = SamplingParams(temperature, max_tokens=tokens), prompts[int(worst["prompt"])]
+        engine.race(prompt, str(worst["drafter"]), int(worst["k"]), params=params).save(save)
+    return 0
