@@ -340,6 +340,9 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
     assert terminal.with_default_command(["Once upon", "-k", "4"]) == ["run", "Once upon", "-k", "4"]
     assert terminal.with_default_command(["--drafter", "medusa", "Once"]) == ["run", "--drafter", "medusa", "Once"]
     assert terminal.with_default_command(["bench", "-k", "-3"]) == ["bench", "-k", "-3"]
+    assert terminal.with_default_command(["run", "aap"]) == ["run", "aap"]
+    with pytest.raises(ValueError, match="no command 'aap'; write app"):
+        terminal.with_default_command(["aap"])
 
 
 def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:

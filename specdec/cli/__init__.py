@@ -7,6 +7,7 @@ the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environme
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +19,7 @@ from .doctor import doctor
 from .render import tell
 from .run import run
 
+NEAR = 0.65  # similarity of a word to a command's name that makes it a typing error
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -76,8 +78,12 @@ def group() -> TyperGroup:
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt."""
-    return list(words) if words[0] in (*group().commands, "--help", "--version") else ["run", *words]
+    """Add `run` before a prompt. Raises ValueError for a word that is nearly the name of a command."""
+    if words[0] in (*group().commands, "--help", "--version"):
+        return list(words)
+    if near := get_close_matches(words[0], group().commands, 1, NEAR):
+        raise ValueError(f"there is no command {words[0]!r}; write {near[0]}, or for that prompt: run {words[0]}")
+    return ["run", *words]
 
 
 def discard_output() -> None:
