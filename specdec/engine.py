@@ -26,8 +26,9 @@ from .families import hub, presets, zoo
 from .figures import machine
 from .gpu import lane
 from .lanes import stored
-from .lanes.default import choose
+from .lanes.default import choose, USUAL_K
 from .lanes.interleave import SPECULATIVE
+from .lanes.probe import Report
 from .lanes.race import make_task, race
 from .lanes.transformers import usual_drafter
 from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
@@ -40,7 +41,6 @@ from .verify import Rule
 
 REPORT_EVERY_S = 0.25
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
-Report = Callable[[int, int], None]  # of what is done, and of all
 
 
 class Cancelled(Exception):
@@ -131,8 +131,9 @@ class Engine:
         """
         if peer and drafter == DEFAULT_DRAFTER:
             drafter = usual_drafter(self.models)
+        measured_before = len(self.models.costs)
         choice = choose(self.models, drafter, k, temperature, measure, report)
-        if not self._in_memory:
+        if len(self.models.costs) > measured_before and not self._in_memory:
             stored.store(self.models)
         return choice
 
@@ -226,7 +227,7 @@ class Engine:
         """Check the settings of a run, then choose what they leave open."""
         request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule, peer=peer)
         if not isinstance(drafter, str):
-            return replace(request, k=k or 4)
+            return replace(request, k=k or USUAL_K)
         choice = self.choose(drafter, k, request.params.temperature, peer=peer)
         return replace(request, drafter=choice.drafter, k=choice.k)
 

@@ -38,8 +38,6 @@ def store(family: Family) -> None:
     """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
     earlier = read_file()
     new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
-    if new.items() <= earlier.items():
-        return
     with contextlib.suppress(OSError):
         part = file().with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(earlier | new), encoding="utf-8")
