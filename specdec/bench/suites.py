@@ -25,6 +25,7 @@ from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from ..paths import write_text
 from ..types import Costs
+from .digest import digests
 from .measure import Case, measure_pairs, prediction, Row, row
 from .own import report_prompts
 from .prompts import PROMPTS, QUESTIONS
@@ -157,11 +158,13 @@ def commit() -> str | None:
 def write(result: dict[str, Any], options: Any) -> int:
     """Add provenance to `result`, print it as the last line of the output, and write a file if one is named."""
     result = {"suite": options.suite, "machine": machine.describe()} | result
+    models = result.pop("models")
     result["provenance"] = {
         "commit": commit(),
         "version": __version__,
         "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "models": result.pop("models"),
+        "models": models,
+        "digests": digests(models.get("family", "")),
     }
     final = json.dumps(result, ensure_ascii=False)
     if options.json:
