@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from specdec.bench.digest import changed
+
 from . import trust
 from .trust import folded
 
@@ -27,7 +29,7 @@ RESULTS: tuple[str, ...] = (
 )
 RESULTS += ("gpu_steps", "gpu_smollm2", "gpu")
 PAGES = {  # page -> the keys of its texts in `blocks`
-    "README.md": ["headline", "gpu", "trust"],
+    "README.md": ["expected", "headline", "trust"],
     "docs/results.md": [*RESULTS, "star_default", *(f"star_{name}" for name in STAR)],
     "docs/methods.md": ["models"],
     "docs/certify-a-server.md": ["servers"],
@@ -48,24 +50,32 @@ def blocks(root: Path) -> dict[str, str]:
     embedded, all_methods = load(results / "embedded.json"), load(results / "methods.json")
     on_gpu = load(results / "machines" / "gpu.h200.json")
     counted = trust.load_reports(results)
+    star = {path.stem: load(path) for path in (results / "star").glob("*.json")}
     return {
-        "headline": headline(embedded, all_methods),
+        "headline": headline(embedded) + outdated(embedded),
         "machines": machines([embedded, *map(load, sorted((results / "machines").glob("embedded.*.json")))]),
-        "measured": measured(embedded),
-        "methods": methods(all_methods),
-        "equal": at_equal_depth(all_methods),
+        "measured": measured(embedded) + outdated(embedded),
+        "methods": methods(all_methods) + outdated(all_methods),
+        "equal": at_equal_depth(all_methods) + outdated(all_methods),
         "servers": certificates(load(results / "servers.json")),
         "trust": trust.headline(counted),
         "trust_table": trust.table(counted),
-        "star_passes": passes(load(results / "star" / "passes.json")),
-        "star_default": by_default(load(results / "star" / "default.json")),
-        **{f"star_{name}": methods(load(results / "star" / f"{name}.json")) for name in STAR},
+        "star_passes": passes(star["passes"]) + outdated(star["passes"]),
+        "expected": expected(star["default"]) + outdated(star["default"]),
+        "star_default": by_default(star["default"]) + outdated(star["default"]),
+        **{f"star_{name}": methods(star[name]) + outdated(star[name]) for name in STAR},
         "browsers": browsers(load(results / "machines" / "browsers.json")),
-        "gpu": gpu(on_gpu),
+        "gpu": gpu(on_gpu) + outdated(on_gpu),
         "gpu_steps": gpu_steps(on_gpu),
         "gpu_smollm2": gpu_smollm2(on_gpu),
         "models": models(load(root / "assets" / "family" / "provenance.json")),
     }
+
+
+def outdated(*reports: Any) -> str:
+    """Say what has changed since reports were measured; "" if nothing has."""
+    names = sorted({name for report in reports for name in changed(report)})
+    return f"\n\nMeasured before the last change of {', '.join(names)}." if names else ""
 
 
 def filled(text: str, blocks_by_name: dict[str, str]) -> str:
@@ -117,22 +127,47 @@ def compare_with_transformers(report: Any) -> tuple[str, float, float]:
     return "yes" if same else "NO", plain, peers["speculative_beside_them"] / peers["transformers_assisted"]
 
 
-def headline(report: Any, all_methods: Any) -> str:
-    """Write the headline: the speed-ups, and a comparison with transformers."""
+def headline(report: Any) -> str:
+    """Write the gain of the built-in pair's best drafter in each domain, and a comparison with transformers."""
     same, plain, speculative = compare_with_transformers(report)
     rates = {name: f"{rate:.0f}" for name, rate in report["peers"].items() if isinstance(rate, float)}
-    return folded(
-        f"- Speculative over plain, best drafter of each domain: greedy {best(report, 'greedy', 0.0)}; "
-        f"T = 0.8 {best(report, 'sampled', 0.8)}.",
-        f"- Best of {len({row['drafter'] for row in all_methods['rows']})} ways of drafting, at another hour: "
-        f"greedy {best(all_methods, 'greedy', 0.0)}; T = 0.8 {best(all_methods, 'sampled', 0.8)}.",
-        f"- Greedy text identical to plain decoding's in every run: {same}.",
-        f"- Beside transformers on the same weights, greedy: plain decoding is {plain:.1f}× its `generate` "
+    cells: dict[tuple[tuple[str, ...], str], str] = {}
+    for row in sorted(report["rows"], key=lambda row: (row["temperature"], row["measured_speedup"])):
+        drafter = f"`{row['drafter']}`, K = {row['k']}"  # the fastest is written last
+        gains = gain(row["measured_speedup"], row["worst_prompt_speedup"])
+        cells[(row["domain"],), gain_column(row["temperature"])] = f"{gains} · {drafter}"
+    note = (
+        f"Built-in pair, float32, {machine_and_date(report)}. Greedy text identical to plain decoding's in every run: "
+        f"{same}. Beside transformers on the same weights, greedy: plain decoding is {plain:.1f}× its `generate` "
         f"({rates['plain_beside_them']} against {rates['transformers_generate']} tokens/s); "
         f"speculative decoding is {speculative:.1f}× its assisted generation at its best setting "
         f"({rates['speculative_beside_them']} against {rates['transformers_assisted']} tokens/s, "
-        f"{report['peers']['transformers_assisted_best']}).",
+        f"{report['peers']['transformers_assisted_best']})."
     )
+    return pivot(["text"], cells, note)
+
+
+def expected(report: Any) -> str:
+    """Write what SmolLM2 gains by default, by kind of question: the median and the worst."""
+    gains: dict[tuple[tuple[str, ...], str], list[float]] = {}
+    for row in report["rows"]:
+        column = gain_column(row["temperature"], f"`{row['drafter']}`, K = {row['k']}")
+        gains.setdefault(((row["kind"],), column), []).append(row["measured_speedup"])
+    medians = sorted(gains, key=lambda key: median(gains[key]), reverse=True)
+    cells = {key: gain(median(gains[key]), min(gains[key])) for key in medians}
+    same = all(row["identical_to_plain"] for row in report["rows"] if not row["temperature"])
+    note = (
+        f"SmolLM2-135M, bfloat16, {machine_and_date(report)}. Greedy text identical to plain decoding's in every run: "
+    )
+    return pivot(["text"], cells, note + ("yes." if same else "NO."))
+
+
+def gain_column(temperature: float, drafter: str = "") -> str:
+    return ": ".join(filter(None, [f"T = {temperature:g}" if temperature else "greedy", drafter]))
+
+
+def gain(typical: float, worst: float) -> str:
+    return f"{typical:.2f}×, worst {worst:.2f}×"
 
 
 def machines(reports: list[Any]) -> str:
@@ -308,22 +343,6 @@ def is_wrong(row: Any) -> bool:
 
 def brief(row: Any) -> str:
     return " · ".join(cell(name, row[name]) for name in ("measured_speedup", "alpha", "tau"))
-
-
-def best(report: Any, name: str, temperature: float) -> str:
-    """Write each domain's best speed-up, and the median of those domains that do not loop."""
-    summary = report["headline"][name]
-    by_domain: dict[str, float] = {}
-    for row in report["rows"]:
-        if row["temperature"] == temperature:
-            by_domain[row["domain"]] = max(by_domain.get(row["domain"], 0.0), row["measured_speedup"])
-    all_domains = ", ".join(f"{domain} {value:.2f}×" for domain, value in by_domain.items())
-    if not summary["looping"]:
-        return f"{summary['speedup']:.2f}× (median of: {all_domains})"
-    left_out = f"{' and '.join(summary['looping'])} repeat themselves too much to count"
-    if summary["speedup"] is None:
-        return f"{all_domains} ({left_out})"
-    return f"{summary['speedup']:.2f}× (median of those that count among {all_domains}; {left_out})"
 
 
 def models(provenance: Any) -> str:
