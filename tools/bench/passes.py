@@ -110,12 +110,13 @@ def transformers_pass(model: Any, prompt: list[int]) -> Pass:
     from transformers import DynamicCache
 
     cache = DynamicCache()
+    name = "cache" if "cache" in signature(type(model).forward).parameters else "past_key_values"  # before 5.24
     with torch.inference_mode():
-        model(torch.tensor([prompt]), past_key_values=cache)
+        model(torch.tensor([prompt]), **{name: cache})
 
     def run(rows: int) -> None:
         with torch.inference_mode():
-            model(torch.tensor([[1] * rows]), past_key_values=cache)
+            model(torch.tensor([[1] * rows]), **{name: cache})
         cache.crop(-rows)
 
     return run
