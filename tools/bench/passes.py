@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
+from inspect import signature
 from statistics import median
 from typing import Any
 
