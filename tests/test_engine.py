@@ -16,6 +16,7 @@ import transformers
 from transformers import AutoTokenizer
 
 from specdec import Engine, Event, Proposal, SamplingParams
+from specdec.events import Drafted
 from specdec.lanes import stored
 from specdec.loop import PromptError
 from specdec.verify import RejectionSampling
@@ -62,7 +63,10 @@ def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
 
 
-def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any]) -> None:
+def test_models_in_memory_run_as_they_are(
+    in_memory: tuple[Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
     messages += [{"role": "user", "content": " Why? "}]
@@ -76,12 +80,14 @@ def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any]) -> No
             run = engine.race(prompt, "draft_model", 3, params=SHORT)
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
         assert engine.models.target.model is target  # type: ignore[attr-defined]
+        assert engine.choose().speedup > 0 and not stored.file().exists()  # such models have no name to be known by
 
 
 def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
     plain = ids(list(engine.stream(PROMPT, "none", params=SHORT)))
     run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
+    assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
     with pytest.raises(ValueError, match="a list is no drafter"):
         engine.race(PROMPT, [1], 2)  # type: ignore[arg-type]
 
@@ -108,6 +114,10 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(
         assert (unknown.drafter, unknown.k, unknown.speedup) == ("draft_model", 4, 0.0)
         choice = engine.choose()
         assert choice.speedup > 0
+        assert [engine.choose(k=2, peer=True).drafter, engine.choose("suffix", 2, peer=True).drafter] == [
+            "draft_model",
+            "suffix",
+        ]
     monkeypatch.setattr("specdec.lanes.probe.measure", lambda *_: pytest.fail("measured again"))
     with Engine(shallow, dtype="float32", device="cpu") as again:
         assert again.choose(measure=False) == choice

@@ -88,6 +88,7 @@ def test_an_end_token_inside_a_draft_ends_the_text_there() -> None:
     events = run(task(Oracle(), k=8, end_tokens=frozenset({stop})))
     assert ids(events) == PLAIN[: first + 1]
     assert end(events).reason == "end"
+    assert all(e.accepted <= len(e.tokens) for e in events if isinstance(e, Committed))
     assert not any(f" {stop}" in e.text for e in events if isinstance(e, Committed))
     ignoring = replace(GREEDY, ignore_end=True)
     assert ids(run(task(Oracle(), ignoring, k=8, end_tokens=frozenset({stop})))) == PLAIN
