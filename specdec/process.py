@@ -13,7 +13,6 @@ import importlib
 import logging
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 import time
@@ -128,14 +127,14 @@ class Call:
                 log.error("the engine was silent for too long, so its process is killed")
                 self._process.close()
             return None
-        number, kind, content = unpack(connection.recv_bytes())
+        number, kind, content = connection.recv()
         self._last_sign = time.monotonic()
-        if kind == b"x":  # the process ends after this call
+        if kind == "exit":  # the process ends after this call
             self._process.join()
             return None
         if number != self._number:
             return None
-        if kind != b"e":
+        if kind == "item":
             return content
         if content is not None:
             raise content
@@ -149,17 +148,6 @@ class Call:
                     connection.send(None)
             self._process.turn.release()
         self._ended = True
-
-
-def pack(number: int, kind: bytes, content: Any) -> bytes:
-    """Make a message: a number, a kind (l: line, o: object, e: end or error, x: the process ends), and the content."""
-    data = content.encode() if kind == b"l" else pickle.dumps(content)
-    return number.to_bytes(8, "big") + kind + data
-
-
-def unpack(message: bytes) -> tuple[int, bytes, Any]:
-    number, kind, data = int.from_bytes(message[:8], "big"), message[8:9], message[9:]
-    return number, kind, data.decode() if kind == b"l" else pickle.loads(data)
 
 
 # ---- the engine's process ----
@@ -191,7 +179,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
         number, name, arguments, options = calls.get()
 
         def send(item: Any, number: int = number) -> None:
-            connection.send_bytes(pack(number, b"l" if isinstance(item, str) else b"o", item))
+            connection.send((number, "item", item))
             if current != number:
                 raise Abandoned
 
@@ -203,10 +191,10 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
         except Exception as failure:
             error = engines.explain(failure)
         if is_spoiled():
-            connection.send_bytes(pack(number, b"x", None))
-            connection.send_bytes(pack(number, b"e", error))
+            connection.send((number, "exit", None))
+            connection.send((number, "end", error))
             os._exit(1)
-        connection.send_bytes(pack(number, b"e", error))
+        connection.send((number, "end", error))
 
 
 def compile_layers() -> None:

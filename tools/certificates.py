@@ -10,8 +10,7 @@ import time
 from typing import Any
 
 from specdec import Engine
-from specdec.proof.certify import certify, DRAWS, passed
-from specdec.proof.checks import LOSSLESS, rounded
+from specdec.proof.certify import certify, DRAWS, LOSSLESS, passed, rounded
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
 from specdec.proof.mistakes import Mistake, MISTAKES

@@ -6,12 +6,11 @@ record no distributions (`details=False`).
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import harmonic_mean
 
 from ..engine import Engine
-from ..figures.prediction import predict
 from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
 from ..lanes.interleave import SPECULATIVE
 from ..types import Costs, SamplingParams
@@ -115,3 +114,21 @@ def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
         "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
         "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
     }
+
+
+def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> tuple[float, float] | None:
+    """Predict τ, and K·c + v + o in plain steps, of other prompts of the same kind; None if `seen` drafted nothing.
+
+    `seen` are speculative runs that asked for drafts of depth `k`. They say how often each position of a draft is
+    accepted, how many cycles have a draft, and how deep drafts are. `costs` come from `lanes/probe.py`, at the
+    temperature of the runs. A cycle without a draft costs a plain step.
+    """
+    cycles, drafting = sum(lane.cycles for lane in seen), sum(lane.drafting_cycles for lane in seen)
+    if not drafting:
+        return None
+    accepted = sum(sum(lane.accepted_at[:k]) for lane in seen)
+    depth = min(float(k), sum(lane.drafted for lane in seen) / drafting)  # a tree has more nodes than levels
+    shallow, deep = costs.cycle(int(depth)), costs.cycle(int(depth) + 1)
+    share = drafting / cycles
+    cycle = shallow + (depth - int(depth)) * (deep - shallow)
+    return 1.0 + accepted / cycles, share * cycle + 1.0 - share

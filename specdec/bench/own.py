@@ -9,11 +9,10 @@ from pandas import DataFrame
 from tqdm import tqdm
 
 from ..engine import Engine
-from ..figures.prediction import predict
 from ..figures.stats import rounded_median, summary
 from ..lanes.probe import probe
 from ..types import SamplingParams
-from .measure import Case, measure_pairs
+from .measure import Case, measure_pairs, predict
 from .prompts import QUESTIONS
 
 DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them

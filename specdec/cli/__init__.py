@@ -15,15 +15,17 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from . import commands
+from .certify import certify
 from .doctor import doctor
 from .render import tell
 from .run import run
+from .trace import trace
 
 NEAR = 0.65  # similarity of a word to a command's name that makes it a typing error
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (run, doctor, *commands.COMMANDS):
+for command in (run, trace, certify, doctor, *commands.COMMANDS):
     app.command()(command)
 
 

@@ -5,41 +5,48 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..servers import certificate
-from ..servers.connect import connect_pair
-from ..servers.stream import Limits
+from typer import Option
+
 from ..servers.verdict import shown_by, speculated
+from .commands import KEY, Plain
 
 HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 
 
-def certify_server(
-    address: str,
-    plain: str = "",
-    target: str = "",
-    draws: int = 0,
-    temperature: float = 0.8,
-    out: str = "",
+def certify(
+    server: Annotated[str, Option(help="the server's address", show_default=False)],
+    plain: Plain = "",
+    target: Annotated[str, Option(help="the weights of the server's model: a folder or a name on the Hub")] = "",
+    draws: Annotated[int, Option(min=100, help="how many texts are drawn after each context")] = 3_000,
+    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0: only greedy texts")] = 0.8,
+    out: Annotated[Path | None, Option("--json", help="a file for the certificate")] = None,
 ) -> int:
-    """Print the progress and the certificate, and write its JSON to the file `out`, if given. Return the exit code."""
+    """Test from a server's texts whether its speculative decoding is lossless.
+
+    The exit code is 0 if the texts show no error, 1 if they do or the server never speculated, and 2 if this could not
+    be tested. The server's key is read from SPECDEC_SERVER_KEY.
+    """
+    from ..servers import certificate
+    from ..servers.connect import connect_pair
+    from ..servers.stream import Limits
+
     if out:
-        Path(out).touch()  # an unwritable file should fail now, not after an hour
-    key = os.environ.get("SPECDEC_SERVER_KEY", "")
+        out.touch()  # an unwritable file should fail now, not after an hour
     limits = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
-    server, plain_server = connect_pair(address, plain, key, limits)
+    judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), limits)
     if not plain and not target:
         raise ValueError(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
-            f"(--target {server.facts.model}), to compare the server with."
+            f"(--target {judged.facts.model}), to compare the server with."
         )
     weights = certificate.Weights.load(target) if target else None
-    result = last(certificate.certify(server, plain_server, weights, temperature, draws))
+    result = last(certificate.certify(judged, plain_server, weights, temperature, draws))
     if out:
-        Path(out).write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
+        out.write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
     print("\n".join(lines(result)))
     return int(result["status"])
 

@@ -1,4 +1,4 @@
-"""Define all commands except `run`. Each command imports slow modules only when it is called."""
+"""Define the commands that need no file of their own. Each command imports slow modules only when it is called."""
 
 import functools
 import os
@@ -107,33 +107,6 @@ def get(
     print(hub.find(name))
 
 
-def trace(
-    file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)],
-) -> int:
-    """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
-    from .trace import examine
-
-    return examine(file)
-
-
-def certify(
-    server: Annotated[str, Option(help="the server's address", show_default=False)],
-    plain: Plain = "",
-    target: Annotated[str, Option(help="the weights of the server's model: a folder or a name on the Hub")] = "",
-    draws: Annotated[int, Option(min=100, help="how many texts are drawn after each context")] = 3_000,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of sampled texts; 0: only greedy texts")] = 0.8,
-    json: Annotated[str, Option(help="a file for the certificate")] = "",
-) -> int:
-    """Test from a server's texts whether its speculative decoding is lossless.
-
-    The exit code is 0 if the texts show no error, 1 if they do or the server never speculated, and 2 if this could not
-    be tested. The server's key is read from SPECDEC_SERVER_KEY.
-    """
-    from .certify import certify_server
-
-    return certify_server(server, plain, target, draws, temperature, json)
-
-
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
@@ -240,4 +213,4 @@ def site(
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 
 
-COMMANDS = (app, get, trace, certify, prove, train, bench, export, site)
+COMMANDS = (app, get, prove, train, bench, export, site)

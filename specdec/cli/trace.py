@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from ..events import Committed
 from ..traces.audit import audit, faultless, LaneAudit, shown
@@ -16,17 +19,17 @@ VERDICTS = {
 }
 
 
-def examine(path: Path) -> int:
-    """Print the audit of a trace. Return 0 if the audit finds no fault, otherwise 1."""
+def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:
+    """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
     try:
-        trace = Trace.load(path)
-        if not any(isinstance(event, Committed) for event in trace.events):
+        recorded = Trace.load(file)
+        if not any(isinstance(event, Committed) for event in recorded.events):
             raise TraceError("it holds no cycle")
     except (OSError, TraceError) as error:
-        tell(f"{path}: {getattr(error, 'strerror', None) or error}")
+        tell(f"{file}: {getattr(error, 'strerror', None) or error}")
         return 1
-    lanes = audit(trace.header.lanes, trace.events)
-    print(f"{strip_control_characters(' '.join(str(path).split()))}: {verdict(lanes)}")
+    lanes = audit(recorded.header.lanes, recorded.events)
+    print(f"{strip_control_characters(' '.join(str(file).split()))}: {verdict(lanes)}")
     print(audit_lines(lanes))
     return 0 if faultless(lanes) else 1
 

@@ -25,14 +25,6 @@ def ratio(p: Tensor, q: Tensor, u: Tensor) -> Tensor:
     return u * q < p
 
 
-def synthetic(alpha: float) -> Test:
-    """Make a test that accepts with probability `alpha`, whatever p and q are, as vLLM's synthetic acceptance does.
-
-    It is for measuring speed with random weights: the text is meaningless.
-    """
-    return lambda p, q, u: u < alpha
-
-
 @dataclass(frozen=True)
 class Outcome:
     """Holds the result of verification, on the device."""

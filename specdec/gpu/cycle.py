@@ -9,7 +9,8 @@ the host may choose another K for every cycle.
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise, starmap
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,8 +22,20 @@ from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import depth_of, DraftSource, look_up, steps_of, target_for, Text
 from .graphs import aligned, bucket_for, Graphs
 
-Mark = float | torch.cuda.Event
 MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle, in this order
+
+
+class HostEvent:
+    """Stands for a `torch.cuda.Event` where there is no GPU."""
+
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end: "HostEvent") -> float:  # in milliseconds
+        return 1e3 * (end.at - self.at)
+
+    def synchronize(self) -> None:
+        """Do nothing: the host has computed everything itself."""
 
 
 class DeviceCycle:
@@ -67,8 +80,8 @@ class DeviceCycle:
         self._results = [self.record, *([self.rows, self.distributions] if details else [])]
         self._on_gpu = self.record.is_cuda
         self._host = [torch.empty_like(t, device="cpu", pin_memory=True) for t in self._results] if self._on_gpu else []
-        new_mark = partial(torch.cuda.Event, enable_timing=True) if self._on_gpu else float
-        self._marks: dict[str, Mark] = {moment: new_mark() for moment in MOMENTS}
+        new_mark = partial(torch.cuda.Event, enable_timing=True) if self._on_gpu else HostEvent
+        self._marks: dict[str, Any] = {moment: new_mark() for moment in MOMENTS}
         self.graphs = Graphs(device)
         self.syncs = 0  # how often the host has waited for the device
         self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
@@ -85,7 +98,7 @@ class DeviceCycle:
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
         for moment in MOMENTS[:3]:
-            self._mark(moment)
+            self._marks[moment].record()
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
         self.length.fill_(len(prompt))
         self.end.fill_(end)
@@ -114,13 +127,13 @@ class DeviceCycle:
     def run(self, k: int | None = None) -> Record:
         """Run one cycle that drafts `k` tokens, by default the largest K. Drafts beyond the text's end are ignored."""
         k = self.k if k is None else k
-        self._mark("start")
+        self._marks["start"].record()
         self._catch_up(k)
-        self._mark("prefilled")
+        self._marks["prefilled"].record()
         *draft, verify = self._plan(self._bucket(self._host_length, k), k)
         for key, step in draft:
             self.graphs.run(key, step, self.length)
-        self._mark("drafted")
+        self._marks["drafted"].record()
         self.graphs.run(*verify, self.length)
         return self._read(k)
 
@@ -197,32 +210,17 @@ class DeviceCycle:
 
     def _read(self, k: int) -> Record:
         """Wait for the device, and read the record of the cycle."""
-        self._mark("verified")
+        self._marks["verified"].record()
         for host, result in zip(self._host, self._results, strict=False):
             host.copy_(result, non_blocking=True)
-        self._mark("copied")
-        if isinstance(copied := self._marks["copied"], torch.cuda.Event):
-            copied.synchronize()
+        self._marks["copied"].record()
+        self._marks["copied"].synchronize()
         self.syncs += 1
         record = Record.unpack((self._host or self._results)[0][: HEAD + 4 * k].tolist())
         if self.steps is not None and k:
             self._seen = self._host_length + self.steps.valid_drafts(record.accepted, k)
         self._host_length += record.accepted + 1
         *marks, _ = self._marks.values()
-        self.prefill_seconds, self.draft_seconds, self.verify_seconds = starmap(seconds_between, pairwise(marks))
+        seconds = (begin.elapsed_time(end) / 1e3 for begin, end in pairwise(marks))
+        self.prefill_seconds, self.draft_seconds, self.verify_seconds = seconds
         return record
-
-    def _mark(self, moment: str) -> None:
-        """Record the time at which the device reaches this moment of a cycle."""
-        mark = self._marks[moment]
-        if isinstance(mark, torch.cuda.Event):
-            mark.record()
-        else:
-            self._marks[moment] = time.perf_counter()
-
-
-def seconds_between(a: Mark, b: Mark) -> float:
-    if isinstance(a, torch.cuda.Event) and isinstance(b, torch.cuda.Event):
-        return float(a.elapsed_time(b)) / 1000.0
-    assert isinstance(a, float) and isinstance(b, float)
-    return b - a

@@ -39,16 +39,6 @@ def generate(task: Task) -> Generator[Event, None, None]:
     return loop.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
-def on_device(task: Task, cycle: DeviceCycle | None = None) -> Generator[Event, None, None]:
-    """Run `task` as `generate` does, but raise ValueError if no `DeviceCycle` can run it.
-
-    `cycle` must have been made for a task with the same `key_of`. It is not stored.
-    """
-    if reason := reason_against(task):
-        raise ValueError(reason)
-    return loop.generate(task, executor=CudaExecutor(task, cycle))
-
-
 def target_of(task: Task) -> object:
     return task.target.model if isinstance(task.target, TargetView) else task.target
 
@@ -102,8 +92,8 @@ class CudaExecutor:
     eager: str | None = None
     server = ""
 
-    def __init__(self, task: Task, cycle: DeviceCycle | None = None) -> None:
-        self.task, self.callers_cycle = task, cycle
+    def __init__(self, task: Task) -> None:
+        self.task = task
         self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
         if self.adaptive:
             self.adaptive.stops = False  # a captured draft cannot end early
@@ -111,17 +101,16 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a `DeviceCycle` for the run. If the run succeeds, store it, unless the caller made it."""
+        """Prepare a `DeviceCycle` for the run. If the run succeeds, store it."""
         key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
         with releasing_memory(self.task.resources):
-            self.device_cycle = cycle = self.callers_cycle or idle.pop(key, None) or new_cycle(self.task)
+            self.device_cycle = cycle = idle.pop(key, None) or new_cycle(self.task)
             cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
             yield
         self.eager = cycle.graphs.reason or None
-        if not self.callers_cycle:
-            idle[key] = cycle
-            while len(idle) > self.task.resources.max_idle:
-                del idle[next(iter(idle))]
+        idle[key] = cycle
+        while len(idle) > self.task.resources.max_idle:
+            del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         cycle, k = self.device_cycle, 0 if self.stopped else min(self.device_cycle.k, k)

@@ -19,7 +19,7 @@ from typing import Any
 from ..engine import Engine
 from ..models.base import LanguageModel
 from ..proof.black_box import against_distributions, distributions_of_cells, model_row, reserve_rest, Row, witness
-from ..proof.checks import NEAR_TIE
+from ..proof.certify import NEAR_TIE
 from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import SMALLEST
 from ..proof.pair import CachedRows, rounded

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from specdec.gpu import accept as fused
-from specdec.gpu.accept import accept, draw, packed, Record, synthetic
+from specdec.gpu.accept import accept, draw, packed, Record
 from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 from tests.gpu.hostreads import HostRead, no_host_reads
 from tests.gpu.toysampler import TableSampler
+from tools.bench.shapes import synthetic
 
 CASES = 10_000
 WARPS = (

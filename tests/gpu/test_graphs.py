@@ -16,7 +16,6 @@ from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.gpu import graphs
-from specdec.gpu.accept import synthetic
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
@@ -26,6 +25,7 @@ from tests.gpu.hostreads import no_host_reads
 from tests.models.test_models import BASE, FAMILIES, reference, TEXT
 from tests.toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
 from tests.toyheads import TEXT as TOY_TEXT
+from tools.bench.shapes import synthetic
 
 PROMPT = TEXT[:11]
 GREEDY = SamplingParams(temperature=0.0, max_tokens=40, seed=3)

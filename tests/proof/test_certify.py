@@ -18,7 +18,7 @@ from specdec.families import zoo
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof import pair as pairs
-from specdec.proof.checks import closed_form, greedy, LOSSLESS, next_token_distribution, sample
+from specdec.proof.certify import closed_form, greedy, LOSSLESS, next_token_distribution, sample
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.goodness_of_fit import distances, FALSE_ALARM, g_test, is_red
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES

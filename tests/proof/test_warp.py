@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.proof.checks import closed_form
+from specdec.proof.certify import closed_form
 from specdec.proof.pair import ModelPair
 from specdec.proof.toys import Case, PARAMS, shipped_error, TableModel
 from specdec.proof.warp import warped

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specdec.events import Committed, Drafted
 from specdec.loop import generate, Task
-from specdec.proof.checks import Crowd
+from specdec.proof.certify import Crowd
 from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
 from specdec.proof.toys import run_loop

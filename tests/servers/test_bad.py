@@ -6,6 +6,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
 def test_the_terminal_ends_at_a_server_that_drips(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("specdec.cli.certify.HOUR_S", 0.5)
+    monkeypatch.setattr(sys.modules["specdec.cli.certify"], "HOUR_S", 0.5)
     with Stub(dripping) as stub:
         assert cli.main(["certify", "--server", stub.address]) == 2
     assert "did not finish within 0.5 seconds" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from specdec import rules
-from specdec.cli.trace import examine
+from specdec.cli.trace import trace as examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Event, from_dict, to_dict, Verified

@@ -31,7 +31,7 @@ from specdec.bench.suites import commit
 from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine
-from specdec.gpu.accept import ratio, synthetic
+from specdec.gpu.accept import ratio
 from specdec.gpu.cycle import DeviceCycle
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
@@ -98,7 +98,7 @@ def steps(at: Scale) -> Iterator[Row]:
         for k in at.depths:
             end = context + at.tokens
             params = SamplingParams(temperature=1.0, max_tokens=2, ignore_end=True)
-            accept = synthetic(shapes.SYNTHETIC_ALPHA) if k else ratio
+            accept = shapes.synthetic(shapes.SYNTHETIC_ALPHA) if k else ratio
             cycle = DeviceCycle(target, draft if k else None, k, end, params, accept)
             cycle.prepare(context, end)
             drafts, checks = [], []

@@ -15,11 +15,12 @@ from typing import Any
 
 import torch
 
+from specdec import loop
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
-from specdec.gpu.accept import ratio, synthetic
+from specdec.gpu.accept import ratio, Test
 from specdec.gpu.cycle import DeviceCycle
 from specdec.loop import Task
 from specdec.models.checkpoint import Weights
@@ -52,6 +53,11 @@ class Lane:
     runs: list[LaneStats]
 
 
+def synthetic(alpha: float) -> Test:
+    """Make a test that accepts with probability `alpha`, whatever p and q are, as vLLM's synthetic acceptance does."""
+    return lambda p, q, u: u < alpha
+
+
 def measure(
     target: Transformer,
     draft: Transformer,
@@ -71,7 +77,8 @@ def measure(
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
-            events = list(lane.on_device(measured.task, measured.cycle))
+            measured.task.resources.idle[lane.key_of(measured.task)] = measured.cycle
+            events = list(loop.generate(measured.task, executor=lane.CudaExecutor(measured.task)))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run did not end after {tokens} tokens: {events[-1]}")
             if repeat >= 0:

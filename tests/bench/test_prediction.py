@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specdec.bench.measure import Case, prediction
-from specdec.figures.prediction import predict
+from specdec.bench.measure import Case, predict, prediction
 from specdec.figures.stats import Comparison, LaneStats
 from specdec.types import Costs
 
