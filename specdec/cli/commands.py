@@ -137,11 +137,25 @@ def train(
     layers: Annotated[int, Option(min=1, max=64, help="of a draft model")] = 4,
 ) -> None:
     """Train a drafter on texts that the target writes, or on --examples. The result is a folder for --draft."""
-    from ..training.train import train as run
-
-    sizes = {"width": width, "layers": layers}
     tell = functools.partial(print, flush=True)
-    run(target, out, minutes, method, prompts, tell, device=device, texts=examples, **sizes)
+    try:
+        from ..training.train import train as run
+
+        run(target, out, minutes, method, prompts, tell, device=device, texts=examples, width=width, layers=layers)
+    except KeyboardInterrupt:
+        tell(left_in(out, target))
+        raise
+
+
+def left_in(out: Path, target: str) -> str:
+    """Say what a training that was stopped leaves in its folder."""
+    if (out / "config.json").exists():
+        return (
+            f"the best draft so far is in {out}: use it with --target {target} --draft {out}; the same command goes on"
+        )
+    texts = any((out / "examples").glob("[!.]*.npz"))
+    why = "no step was made; its texts stay, and the same command goes on with them" if texts else "no text was written"
+    return f"there is no draft in {out}, because {why}"
 
 
 def bench(

@@ -50,8 +50,11 @@ def fit(
     checkpoint: Path,
     measure: Callable[[Progress], None],
     extra: Mapping[str, Any] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
-    """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
+    """Train for `seconds` or until `stop()`, and leave the model with its averaged weights.
+
+    If the checkpoint exists, training goes on from it.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
     the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
@@ -88,7 +91,7 @@ def fit(
     interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS))
     for steps, (batch, tokens) in enumerate(batches):
         now = time.monotonic()
-        if steps and now - began >= seconds:
+        if stop() or (steps and now - began >= seconds):
             break
         for optimiser, highest in optimisers:
             for group in optimiser.param_groups:

@@ -2,8 +2,11 @@
 
 import json
 import random
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
 from .loop import fit, Progress, write_whole
-from .loss import HeldOut, precision, read_batch, Reading, TrainableDraft
+from .loss import HeldOut, precision, read_batch, Reading, TEMPERATURE, TrainableDraft
 from .writing import Stop, tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
@@ -32,7 +35,10 @@ HELD_OUT_EVERY = 20  # of this many examples, one is held out to measure the dra
 MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
 MIN_EXAMPLES = 2 * HELD_OUT_EVERY
-SHARD_TOKENS = 20_000  # a file of examples is saved once it has this many answer tokens
+HOPELESS = 10  # times as many dropped as kept: a writer that keeps so few is stopped when its time is over
+PROGRESS_S = 10.0  # seconds between two lines about the texts
+SAVED_S = 5.0  # the same, between two times at which they are saved
+SHARD = 200  # texts in a file of examples
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
@@ -57,7 +63,8 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
+    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used, and
+    KeyboardInterrupt after a SIGINT or SIGTERM, for which it first saves what there is.
     """
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
@@ -69,7 +76,9 @@ def train(
         raise ValueError(f"{out} holds a drafter of another method; choose another --out, or change --method")
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
-    start = time.monotonic()
+    start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
+    begins = f"{writing:.1f} to load {target} and let it write texts" if writing else f"from loading {target} on"
+    tell(f"{minutes:g} minutes: {begins}, {minutes - writing:.1f} to learn from them, measuring included")
     give_memory_back()  # otherwise fragmentation wastes another half gigabyte each minute
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
@@ -77,59 +86,99 @@ def train(
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
     # The seed counts the files and steps of earlier calls, so that this call does not repeat their random numbers.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
-    if not texts:
-        end = start + WRITING_SHARE * 60.0 * minutes
-        writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
-        write(writer, out / EXAMPLES, lambda: time.monotonic() >= end, tell)
-    paths = [*texts, *sorted((out / EXAMPLES).glob("*.npz"))]
-    examples = example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
-    if len(examples) < MIN_EXAMPLES:
-        advice = "" if texts else "; these stay there, so repeat the command with more --minutes"
-        where = ", ".join(map(str, texts or [out / EXAMPLES]))
-        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, but only {len(examples)} are in {where}{advice}")
-    held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-    train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
-    frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-    draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
-    torch.manual_seed(seed)
-    draft: TrainableDraft = DraftModel(model, draft_ids, width, layers)
-    if method == "eagle3":
-        draft = Eagle3(model, draft_ids)
-    tell(
-        f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and {len(held_out)} "
-        f"to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
-    )
-    dtype, size = precision(device), BATCH_TOKENS[kind]
 
-    def read_states(batch: Batch) -> Reading:
-        return read_batch(model, batch, draft.taps, dtype)
+    def read_examples() -> example_files.Examples:
+        paths = [*texts, *sorted((out / EXAMPLES).glob("[!.]*.npz"))]
+        return example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
 
-    evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
-    batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
-    best, figures = -1.0, dict[str, Any]()
-    if saved and (out / CONFIG).exists():
-        best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
-
-    def measure(progress: Progress) -> None:
-        nonlocal best
-        agreement, overlap = evaluation.measure(draft)
-        figures.update(asdict(progress), agreement=agreement, overlap=overlap)
-        figures["seconds"] = round(progress.seconds, 1)
-        with (out / CURVE).open("a", encoding="utf-8") as curve:
-            curve.write(json.dumps(figures) + "\n")
-        if sum(overlap) > best:
-            best = sum(overlap)
-            export(draft, family, out, {"target": target, **figures})
+    with noted_signals(tell) as stop:
+        end, dropped = start + 60.0 * minutes, ""
+        if not texts:
+            writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
+            write(writer, out / EXAMPLES, start + 60.0 * writing, len(read_examples()), stop, tell)
+            end += max(0.0, time.monotonic() - start - 60.0 * writing)
+            dropped = f"; dropped: {summary(writer)}; give --prompts, or more --minutes: the texts there stay"
+        examples = read_examples()
+        if stop():
+            raise KeyboardInterrupt
+        if len(examples) < MIN_EXAMPLES:
+            where = ", ".join(map(str, texts or [out / EXAMPLES]))
+            raise ValueError(
+                f"at least {MIN_EXAMPLES} texts are needed, but only {len(examples)} are in {where}{dropped}"
+            )
+        held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+        train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
+        frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+        draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
+        torch.manual_seed(seed)
+        draft: TrainableDraft = DraftModel(model, draft_ids, width, layers)
+        if method == "eagle3":
+            draft = Eagle3(model, draft_ids)
         tell(
-            f"{(time.monotonic() - start) / 60:6.1f} min  {progress.tokens:,} tokens learned from  same favourite "
-            f"{' '.join(map(str, agreement))}  overlap {' '.join(map(str, overlap))}"
+            f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and "
+            f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
         )
+        dtype, size = precision(device), BATCH_TOKENS[kind]
 
-    remaining = start + 60.0 * minutes - time.monotonic()
-    extra = {"draft_ids": draft_ids.cpu()}
-    fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, extra)
+        def read_states(batch: Batch) -> Reading:
+            return read_batch(model, batch, draft.taps, dtype)
+
+        evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
+        batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
+        best, measured = -1.0, list[dict[str, Any]]()
+        if saved and (out / CONFIG).exists():
+            best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
+
+        def measure(progress: Progress) -> None:
+            nonlocal best
+            agreement, overlap = evaluation.measure(draft)
+            measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
+            measured[-1]["seconds"] = round(progress.seconds, 1)
+            with (out / CURVE).open("a", encoding="utf-8") as curve:
+                curve.write(json.dumps(measured[-1]) + "\n")
+            if sum(overlap) > best:
+                best = sum(overlap)
+                export(draft, family, out, {"target": target, **measured[-1]})
+            when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
+            tell(f"{when}: {acceptance(measured[-1])}; {max(0.0, end - time.monotonic()):.0f} s left")
+
+        if stop():
+            raise KeyboardInterrupt
+        extra = {"draft_ids": draft_ids.cpu()}
+        remaining = end - time.monotonic()
+        fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, extra, stop)
+        steps = measured[-1]["steps"] - measured[0]["steps"]
+        tell(f"before the first step: {acceptance(measured[0])}; after {steps:,}: {acceptance(measured[-1])}")
+        if stop():
+            raise KeyboardInterrupt
     tell(f"written: {out}; use it with --target {target} --draft {out}")
-    return figures
+    return measured[-1]
+
+
+@contextmanager
+def noted_signals(tell: Tell) -> Iterator[Stop]:
+    """Note the first SIGINT or SIGTERM, and yield a function that says whether there was one. The second one raises."""
+    noted = list[int]()
+
+    def note(number: int, frame: object) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+        tell("stopping: what there is will be saved; Ctrl-C once more ends this at once")
+
+    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, note) for number in signals}
+    try:
+        yield lambda: bool(noted)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def acceptance(figures: dict[str, Any]) -> str:
+    """Return the figures of a draft's tokens on texts that it did not learn from, the first token's first."""
+    greedy, sampled = (" ".join(f"{share:.3f}" for share in figures[name]) for name in ("agreement", "overlap"))
+    return f"accepted when greedy {greedy}, at temperature {TEMPERATURE} {sampled}"
 
 
 def load_target(target: str, device: str) -> zoo.Family:
@@ -144,27 +193,59 @@ def load_target(target: str, device: str) -> zoo.Family:
     return family
 
 
-def write(writer: Writer, folder: Path, stop: Stop, tell: Tell) -> None:
-    """Let `writer` write texts until `stop()`, and save them in `folder`."""
-    shard, text_count, token_count = list[Text](), 0, 0
+def write(writer: Writer, folder: Path, end: float, earlier: int, stop: Stop, tell: Tell) -> None:
+    """Let `writer` write texts until the time `end`, and save them in `folder` as they come.
+
+    If there are fewer than MIN_EXAMPLES then, with the `earlier` ones, it goes on, unless hardly any can be kept.
+    """
+    shard, seen, tokens, is_late = list[Text](), set[tuple[int, ...]](), 0, False
+    told = saved = time.monotonic()
+
+    def is_over() -> bool:
+        nonlocal told, is_late
+        now, dropped, missing = time.monotonic(), writer.dropped.total(), MIN_EXAMPLES - earlier - len(seen)
+        if now - told >= PROGRESS_S:
+            told = now
+            left = f"{end - now:.0f} s left" if now < end else f"{missing} texts are missing"
+            tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}; {left}")
+        if now < end or stop():
+            return stop()
+        if missing > 0 and not is_late:
+            is_late = True
+            tell(f"{missing} of {MIN_EXAMPLES} texts are missing: the time is extended until they are written")
+        return missing <= 0 or dropped > HOPELESS * max(len(seen), MIN_EXAMPLES)
 
     def save() -> None:
+        nonlocal saved
+        saved = time.monotonic()
         if shard:
-            example_files.save(shard, folder / f"{len(list(folder.glob('*.npz'))):04d}.npz")
-            shard.clear()
+            example_files.save(shard, path)
 
-    tell(f"writing examples, {writer.rows:,} at once")
-    for written in writer.texts(stop):
-        shard += written
-        text_count, token_count = text_count + len(written), token_count + answer_tokens(written)
-        tell(f"examples: {text_count:,} written, with {token_count:,} tokens of answers")
-        if answer_tokens(shard) >= SHARD_TOKENS:
-            save()
-    save()
+    tell(f"writing texts, {writer.rows:,} at once")
+    path = next_file(folder)
+    try:
+        for text in writer.texts(is_over):
+            if writer.keeps("repeated texts" if tuple(text.tokens) in seen else ""):
+                seen.add(tuple(text.tokens))
+                shard.append(text)
+                tokens += len(text.tokens) - text.start
+            is_full = len(shard) >= SHARD
+            if is_full or time.monotonic() - saved >= SAVED_S:
+                save()
+            if is_full:
+                path = next_file(folder)
+                shard.clear()
+    finally:
+        save()
+    tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}")
 
 
-def answer_tokens(texts: Sequence[Text]) -> int:
-    return sum(len(text.tokens) - text.start for text in texts)
+def next_file(folder: Path) -> Path:
+    return folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz"
+
+
+def summary(writer: Writer) -> str:
+    return ", ".join(f"{count:,} {fault}" for fault, count in writer.dropped.most_common()) or "none"
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

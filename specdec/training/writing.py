@@ -8,6 +8,7 @@ the target continues the caller's prompts, or writes without a prompt.
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 
@@ -55,19 +56,20 @@ class Writer:
         questions = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
         # Prompts that `is_new` rejects: those written before, and those with which drafters are measured.
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
+        self.dropped = Counter[str]()  # why prompts and answers were not used
 
-    def texts(self, stop: Stop) -> Iterator[list[Text]]:
-        """Yield lists of texts until `stop()` is true. Answers that are unfinished then are cut off."""
+    def texts(self, stop: Stop) -> Iterator[Text]:
+        """Yield texts as they end, until `stop()` is true. Answers that are unfinished then are cut off."""
         for prompts, temperatures in self.requests(stop):
             if stop():
                 break
-            yield self.answers(prompts, temperatures, stop)
+            yield from self.answers(prompts, temperatures, stop)
 
     def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
         """Yield lists of prompts to answer together, with the temperatures of their answers."""
         pool = list[list[int]]()
         while self.writes_prompts:
-            while len(pool) < self.rows and not stop():
+            while len(pool) < max(1, self.rows // 2) and not stop():
                 pool += self.new_prompts(stop)
             yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
             del pool[: self.rows]
@@ -84,29 +86,41 @@ class Writer:
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
-        written = continued(
-            self.target, beginnings, self.family.end_tokens, MAX_PROMPT, [1.0] * len(beginnings), self.noise, stop
-        )
-        prompts = [text[len(self.before) :] for text in written]
-        ended = [prompt for prompt in prompts if prompt and prompt[-1] == self.after[0]]
-        return [prompt + self.after[1:] for prompt in ended if self.is_new(prompt[:-1])]
+        usable, ends = list[list[int]](), self.family.end_tokens
+        warmth = [1.0] * len(beginnings)
+        for _, text in continued(self.target, beginnings, ends, MAX_PROMPT, warmth, self.noise, stop):
+            prompt = text[len(self.before) :]
+            has_ended = bool(prompt) and prompt[-1] == self.after[0]
+            if self.keeps(self.fault(prompt[:-1]) if has_ended else "prompts without an end"):
+                usable.append(prompt + self.after[1:])
+        return usable
 
-    def is_new(self, prompt: Sequence[int]) -> bool:
-        """Return whether the prompt is readable, varied, not too short and not in `used`. If so, add it to `used`."""
+    def fault(self, prompt: Sequence[int]) -> str:
+        """Return why a prompt cannot be used; "" if it can. It is then added to `used`."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
-        if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
-            return False
+        if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt):
+            return "unusable prompts"
+        if text.lower() in self.used:
+            return "repeated prompts"
         self.used.add(text.lower())
-        return True
+        return ""
 
-    def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> list[Text]:
-        """Let the target answer the prompts. Return the texts whose answers are long enough and do not loop."""
+    def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Text]:
+        """Let the target answer the prompts. Yield the texts whose answers are long enough and do not loop."""
         beginnings = [[*self.before, *prompt] for prompt in prompts]
-        temperatures = temperatures[: len(beginnings)]
-        written = continued(self.target, beginnings, self.family.end_tokens, MAX_ANSWER, temperatures, self.noise, stop)
-        texts = [Text(text[len(self.before) :], len(prompt)) for text, prompt in zip(written, prompts, strict=True)]
-        return [text for text in texts if len(text.tokens) - text.start > 2 and is_varied(text.tokens[text.start :])]
+        ends, temperatures = self.family.end_tokens, temperatures[: len(beginnings)]
+        for row, tokens in continued(self.target, beginnings, ends, MAX_ANSWER, temperatures, self.noise, stop):
+            text = Text(tokens[len(self.before) :], len(prompts[row]))
+            answer = text.tokens[text.start :]
+            if self.keeps("answers of a word" if len(answer) < 3 else "" if is_varied(answer) else "loops"):
+                yield text
+
+    def keeps(self, fault: str) -> bool:
+        """Count what is dropped for a fault. Return whether there is none."""
+        if fault:
+            self.dropped[fault] += 1
+        return not fault
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
@@ -134,49 +148,49 @@ def continued(
     temperatures: Sequence[float],
     noise: torch.Generator,
     stop: Stop,
-) -> list[list[int]]:
-    """Let the target continue each text by up to `most` tokens, until an end token."""
+) -> Iterator[tuple[int, list[int]]]:
+    """Let the target continue each text by up to `most` tokens, until an end token. Yield (index, text) as they end."""
     device = target.device
     lengths = [len(text) for text in texts]
     first, capacity = min(lengths), min(max(lengths) + most, target.context)
     padded = torch.zeros(len(texts), capacity, dtype=torch.long)
     for row, text in zip(padded, texts, strict=True):
         row[: len(text)] = torch.tensor(text)
-    tokens = padded.to(device)
+    rows = padded.to(device)
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
     # `active` holds the rows' indices in `texts`, and `starts` their initial lengths.
-    active, rows = torch.arange(len(texts), device=device), tokens.clone()
-    starts, temps = torch.tensor(lengths, device=device), torch.tensor(temperatures, device=device)[:, None]
+    active, starts = torch.arange(len(texts), device=device), torch.tensor(lengths, device=device)
+    temps = torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
+    given = ended.clone()
     cache = new_cache(target, len(texts), capacity)
     states = hidden_states(target, rows[:, :first], cache=cache)[0]
-    reached = first
     for position in range(first, capacity):
         drawn = draw(target.logits(states[:, -1]), temps, noise)
         beyond_text = position >= starts
         rows[:, position] = torch.where(beyond_text, drawn, rows[:, position])
         ended |= beyond_text & (is_end[drawn] | (position + 1 >= starts + most))
-        reached = position + 1
-        if reached == capacity:
-            break
-        if position % CHECK_EVERY == 0:
+        is_last = position + 1 == capacity
+        if position % CHECK_EVERY == 0 or is_last:
+            is_last |= stop() or bool(ended.all())
+            for_now = ~given & (ended | is_last)
+            for i, tokens in zip(active[for_now].tolist(), rows[for_now].tolist(), strict=True):
+                length = lengths[i]
+                last = min(position + 1, length + most)
+                end = next((n + 1 for n in range(length, last) if tokens[n] in end_tokens), last)
+                yield i, tokens[: max(end, length)]
+            if is_last:
+                return
+            given |= ended
             unended = (~ended).nonzero()[:, 0]
-            if stop() or not len(unended):
-                break
             if 2 * len(unended) <= len(active):
-                tokens[active] = rows
-                active, rows, starts, temps, ended = (x[unended] for x in (active, rows, starts, temps, ended))
+                active, rows, starts, temps, ended, given = (
+                    x[unended] for x in (active, rows, starts, temps, ended, given)
+                )
                 cache = cache[:, :, unended]
         states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
-    tokens[active] = rows
-    written = []
-    for text, length in zip(tokens.tolist(), lengths, strict=True):
-        last = min(reached, length + most)
-        end = next((i + 1 for i in range(length, last) if text[i] in end_tokens), last)
-        written.append(text[: max(end, length)])
-    return written
 
 
 def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +31,7 @@ from specdec.loop import generate, Task
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.training import examples as files
+from specdec.training import train as training
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
@@ -64,8 +68,7 @@ def family(target: Path) -> zoo.Family:
 def texts(family: zoo.Family) -> list[Text]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
-        written = Writer(family, PROMPTS * 8, rows=24).texts(lambda: False)
-        return [text for part in islice(written, 8) for text in part]
+        return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda: False), 180))
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +109,19 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
         model.native, model.windows = native, set(layers)
 
 
-def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family) -> None:
+def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(
+    family: zoo.Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of several lengths, which end at different places: greedy, so that each can be checked alone."""
+    monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
-    written = continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda: False)
-    assert len({len(text) for text in written}) > 1
-    for start, text in zip(begun, written, strict=True):
+    written = list(continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda: False))
+    lengths = [len(text) for _, text in written]
+    assert len(set(lengths)) > 1 and lengths == sorted(lengths)  # what ends first comes first
+    assert sorted(row for row, _ in written) == list(range(len(begun)))
+    for row, text in written:
+        start = begun[row]
         assert text[: len(start)] == start and len(start) < len(text) <= len(start) + 40
         logits = family.target.forward(text[:-1], family.target.new_cache(len(text)), rows=len(text) - len(start))
         drawn = text[len(start) :]
@@ -136,16 +145,17 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest
     turn = family.tokenizer.encode("Tom went home").ids
     monkeypatch.setattr(
         "specdec.training.writing.continued",
-        lambda target, begun, *_: [[*text, *turn, writer.after[0]] for text in begun],
+        lambda target, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
     )
     monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
     assert writer.new_prompts(lambda: False) == [[*turn, *writer.after]]
-    assert writer.new_prompts(lambda: False) == []
+    assert writer.new_prompts(lambda: False) == [] and writer.dropped == {"repeated prompts": 7}
     question = family.tokenizer.encode("What is a black hole?").ids
-    assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
+    assert writer.fault(question) and not writer.fault(family.tokenizer.encode("What is a black cat?").ids)
     monkeypatch.undo()
     monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 1.0)
-    [text, *_] = writer.answers([[*turn, *writer.after]], [0.0], lambda: False) or [Text([*turn, *writer.after], 0)]
+    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
+    [text] = writer.answers([[*turn, *writer.after]], [0.0], lambda: False)
     assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
@@ -296,7 +306,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     for name in ("train", "loop"):
         monkeypatch.setattr(f"specdec.training.{name}.time", now)
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
-    monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.06)
+    monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.3)
     monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
     size = {"width": 64, "layers": 1}
     first = train(str(target), out, 0.3, method, prompts, lines.append, **size)
@@ -330,16 +340,83 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
 
 
-@pytest.mark.long
-def test_a_run_that_is_ended_leaves_a_draft(target: Path, archive: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short texts, few at once, small batches: a training of seconds."""
+    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
+    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
+    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
+    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
+    monkeypatch.setattr("specdec.training.train.PROGRESS_S", 0.0)
+
+
+SIZE = ["--width", "64", "--layers", "1", "--device", "cpu"]
+MOMENTS = {  # what is interrupted -> what is said of it
+    "specdec.families.zoo.load_target": "because no text was written",
+    "specdec.training.train.summary": "because no step was made",  # while texts are written
+    "specdec.training.train.HeldOut": "because no step was made",  # before the first step
+    "specdec.training.draft_model.DraftModel.loss": "the best draft so far is in",
+    "specdec.training.train.write_whole": "the best draft so far is in",  # while it is saved
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_at_any_moment_loses_nothing(
+    target: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    quick: None,
+    moment: str,
+) -> None:
+    """What is there runs, or one sentence says why there is nothing; and the same command goes on."""
+    module, _, name = moment.rpartition(".")
+    place = zoo if module.endswith("zoo") else DraftModel if module.endswith("DraftModel") else training
+    original, calls = getattr(place, name), count()
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        if next(calls) == (2 if name in ("summary", "loss") else 0):
+            signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **named)
+
     out = tmp_path / "draft"
-    command = [
-        sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--examples",
-        str(archive), "--examples", str(archive), "--width", "64", "--layers", "1", "--device", "cpu", "--minutes", "2",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = ["train", "--target", str(target), "--out", str(out), "--minutes", "0.2", *SIZE]
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, interrupted)
+        assert terminal.main(command) == terminal.STOPPED
+    said = capsys.readouterr().out
+    assert MOMENTS[moment] in said.splitlines()[-1] and next(calls) > 0
+    texts = len(list((out / "examples").glob("*.npz"))) if out.exists() else 0
+    assert (texts > 0) == (name != "load_target")
+    if "best draft" in MOMENTS[moment]:
+        assert "draft_model" in zoo.load_pair(target, out).drafters
+    if name in ("summary", "loss"):
+        steps = torch.load(out / "checkpoint.pt", weights_only=True)["progress"]["steps"] if name == "loss" else 0
+        again = train(str(target), out, 0.05, tell=lambda line: None, device="cpu", width=64, layers=1)
+        assert again["steps"] > steps and len(list((out / "examples").glob("*.npz"))) > texts
+        assert "draft_model" in zoo.load_pair(target, out).drafters
+
+
+def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_path: Path, quick: None) -> None:
+    lines = list[str]()
+    figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
+    assert figures["steps"] >= 1 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
+    assert lines[0].startswith("0.001 minutes: 0.0 to load") and any("time is extended" in line for line in lines)
+    assert any(
+        re.fullmatch(r"[1-9]\d* texts, .* tokens of answers; dropped: .*; \d+ texts are missing", line)
+        for line in lines
+    )
+    before, after = next(line for line in lines if "; after " in line).split("; after ")
+    assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_leaves_a_draft(target: Path, archive: Path, tmp_path: Path) -> None:
+    out = tmp_path / "draft"
+    command = [sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--minutes", "2"]
+    with subprocess.Popen([*command, "--examples", str(archive), *SIZE], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        next(line for line in process.stdout if "same favourite" in line)
+        next(line for line in process.stdout if "before the first step" in line)
         process.kill()
     family = zoo.load_pair(target, out)
     assert "draft_model" in family.drafters and not list((out / "examples").iterdir())
@@ -377,11 +454,11 @@ def test_too_few_texts_and_files_of_something_else_are_told(
 ) -> None:
     monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
-    clock = count()
-    monkeypatch.setattr("specdec.training.train.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 2)
-    with pytest.raises(ValueError, match=r"at least 40 texts are needed, but only 0 .*stay there.* more --minutes"):
-        train(str(target), tmp_path / "draft", 1.0, tell=lambda line: None)
+    monkeypatch.setattr("specdec.training.train.MIN_EXAMPLES", 4)
+    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
+    wanted = r"at least 4 texts are needed, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
+    with pytest.raises(ValueError, match=wanted):
+        train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")
     for name, sentence in (("ids.npz", "another model wrote it"), ("photo.npz", "holds no examples")):

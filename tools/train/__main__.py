@@ -8,6 +8,7 @@ trains the tokenizer, the target, Medusa heads, the block drafter and the MTP la
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import platform
 import random
@@ -172,11 +173,10 @@ def write_texts(build: Build) -> None:
     beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(TARGET_TEXTS)]
     written = list[Text]()
     writer = Writer(load_target(str(build.out), build.options.device), beginnings)
-    for texts in writer.texts(lambda: False):
-        written += texts
-        print(f"texts: {len(written):,} of {TARGET_TEXTS:,}")
-        if len(written) >= TARGET_TEXTS:
-            break
+    for text in itertools.islice(writer.texts(lambda: False), TARGET_TEXTS):
+        written.append(text)
+        if len(written) % 100 == 0:
+            print(f"texts: {len(written):,} of {TARGET_TEXTS:,}")
     examples.save(written, folder / "own.npz")
     build.record("texts", own=len(written), corpus=CORPUS_TEXTS * len(build.streams))
 
