@@ -23,7 +23,7 @@ ALLOWED = {
     "loop": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
-    "figures": {"types", "events", "figures"},
+    "figures": {"types", "events", "paths", "figures"},
     "methods": {"types", "models", "drafters"},
     "settings": {"types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"},

@@ -445,7 +445,7 @@ type Box = Record<"left" | "right" | "top" | "bottom", number>;
 type Entries = Record<string, { ask: string; say: (string | string[][])[] }>;
 type Hits = { questions: string[]; terms: number[] };
 type TourPage = Record<string, any>;
-type Cell = string | number | null;
+type Cell = string | number | number[] | null;
 type HostPart = { at: number; script: string; tab: string; props: Props; server: Record<string, string> };
 
 interface ParentNode {

@@ -1,25 +1,41 @@
-"""Prepare the bench's report for the tab Methods: tables, a chart, and a few sentences."""
+"""Prepare the bench's reports for the tab Methods: tables and a few sentences."""
 
 import json
+from decimal import Decimal, ROUND_HALF_UP
+from statistics import median
 from typing import Any
 
 import pandas
 
+from ..methods import EMBEDDED
+from . import recorded
 from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
 RESULTS = ASSETS / "results"
+SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 Row = dict[str, Any]
 
 
-def report() -> dict[str, Any]:
-    return read_json(RESULTS / "methods.json")
+def reports() -> list[dict[str, Any]]:
+    """List the reports of the tab Methods. That of the target that the page begins with comes first."""
+    found = [report for name in SHOWN if (report := read_json(RESULTS / f"{name}.json"))]
+    return sorted(found, key=lambda report: family_of(report) != recorded.first_family())
+
+
+def family_of(report: dict[str, Any]) -> str:
+    return report["provenance"]["models"].get("family", EMBEDDED)
+
+
+def shown(value: float) -> float:
+    """Round a figure to the two decimals of the tables, as a browser rounds it."""
+    return float(Decimal(str(value)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """List the table's rows, with cells in the order of its headings."""
+    """List the rows of the table of all figures, with cells in the order of its headings."""
     columns = strings("methods")["table"]["columns"]
-    shown = [
+    texts = [
         row
         | {
             "method": method(row["drafter"]),
@@ -28,7 +44,7 @@ def cells(rows: list[Row]) -> list[list[Any]]:
         }
         for row in rows
     ]
-    return [[row[name] for name in columns] for row in shown]
+    return [[row[name] for name in columns] for row in texts]
 
 
 def files(report: dict[str, Any]) -> dict[str, str]:
@@ -51,70 +67,71 @@ def at(temperature: float) -> str:
     return strings("methods")["temperature"].format(value=f"{temperature:g}")
 
 
-def places(rows: list[Row]) -> list[tuple[str, float]]:
-    """List the places (kind of text, temperature), the lowest temperature first."""
-    return sorted({(row["domain"], row["temperature"]): None for row in rows}, key=lambda place: place[1])
+def temperatures(rows: list[Row]) -> list[float]:
+    return sorted({row["temperature"] for row in rows})
 
 
-def speedups(rows: list[Row]) -> tuple[dict[str, str], list[list[Any]]]:
-    """Return the headings by column, and for each method a row of speed-ups."""
-    columns = {f"{name} {temperature}": f"{domain(name)}, {at(temperature)}" for name, temperature in places(rows)}
-    by_place = {(row["drafter"], row["domain"], row["temperature"]): row["measured_speedup"] for row in rows}
-    drafters = dict.fromkeys(row["drafter"] for row in rows)
-    table = [[method(drafter), *(by_place.get((drafter, *place)) for place in places(rows))] for drafter in drafters]
-    return {"method": strings("methods")["table"]["columns"]["method"]} | columns, table
+def columns(rows: list[Row]) -> dict[str, str]:
+    """Map the columns of `speedups` to their headings: the method, the median, and each kind of text."""
+    words = strings("methods")
+    kinds = {row["domain"]: domain(row["domain"]) for row in rows}
+    return {"method": words["table"]["columns"]["method"], "median": words["speedups"]["median"]} | kinds
 
 
-def chart(rows: list[Row]) -> Any:
-    """Draw each measured speed-up with its interval: methods on the y axis, a colour for each of `places`."""
-    from plotly import graph_objects
+def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
+    """Return a row a method, the fastest first: its name, the median of its speed-ups, and these with their intervals.
 
-    words = strings("methods")["intervals"]
-    title = {"text": words["title"], "subtitle": {"text": words["lead"]}, "x": 0}
-    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-    figure = graph_objects.Figure(layout={**clear, "title": title, "legend": {"orientation": "h"}, "height": 640})
-    figure.update_layout(scattermode="group", scattergap=0.3)
-    for place in places(rows):
-        shown = [row for row in rows if (row["domain"], row["temperature"]) == place]
-        values, ends = [row["measured_speedup"] for row in shown], [row["measured_speedup_interval"] for row in shown]
-        figure.add_scatter(
-            x=values,
-            y=[method(row["drafter"]) for row in shown],
-            name=f"{domain(place[0])}, {at(place[1])}",
-            mode="markers",
-            orientation="h",
-            error_x={
-                "array": [end[1] - value for value, end in zip(values, ends, strict=True)],
-                "arrayminus": [value - end[0] for value, end in zip(values, ends, strict=True)],
-            },
-        )
-    figure.add_vline(1.0, line={"color": "gray", "dash": "dot"})
-    return figure.update_xaxes(gridcolor="rgba(128,128,128,.25)").update_yaxes(gridcolor="rgba(128,128,128,.25)")
+    A method that lacks a kind of text has no median, and comes last.
+    """
+    kinds = dict.fromkeys(row["domain"] for row in rows)
+    by_method: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row["temperature"] == temperature:
+            figures = [row["measured_speedup"], *row["measured_speedup_interval"]]
+            by_method.setdefault(row["drafter"], {})[row["domain"]] = [shown(figure) for figure in figures]
+    table = []
+    for drafter, spans in by_method.items():
+        middle = shown(median(span[0] for span in spans.values())) if spans.keys() == kinds.keys() else None
+        table.append([method(drafter), middle, *map(spans.get, kinds)])
+    return sorted(table, key=lambda cells: -(cells[1] or 0.0))
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are fastest, how many rows are slower than plain decoding, and if the highest α always wins."""
+    """Say which methods are fastest, how many rows are slower than plain decoding, and if the highest α always wins.
+
+    Everything is counted at the rounding of the tables, so that it can be counted again there.
+    """
     words = strings("methods")["findings"]
-    fastest = {place: best(rows, place, "measured_speedup") for place in places(rows)}
+    places = dict.fromkeys((row["temperature"], row["domain"]) for row in rows)
+    by_place = {place: [row for row in rows if (row["temperature"], row["domain"]) == place] for place in places}
     texts = []
-    for temperature in dict.fromkeys(place[1] for place in fastest):
-        phrases = [words["place"].format(**named(row)) for row in fastest.values() if row["temperature"] == temperature]
-        texts.append(words["best"].format(temperature=at(temperature), places=words["comma"].join(phrases)))
-    slow = [row for row in rows if row["measured_speedup"] < 1.0]
+    for temperature in temperatures(rows):
+        winners: dict[str, list[str]] = {}
+        for place, here in by_place.items():
+            if place[0] == temperature:
+                fastest = max(here, key=lambda row: row["measured_speedup"])
+                winners.setdefault(fastest["drafter"], []).append(words["kind"].format(**named(fastest)))
+        phrases = [
+            words["place"].format(method=method(name), kinds=words["comma"].join(kinds))
+            for name, kinds in sorted(winners.items(), key=lambda item: -len(item[1]))
+        ]
+        texts.append(words["best"].format(temperature=at(temperature), places=words["semicolon"].join(phrases)))
+    slow = [row for row in rows if shown(row["measured_speedup"]) < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
         texts.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
     else:
         texts.append(words["none_slower"].format(total=len(rows)))
-    beaten = sum(row is not best(rows, place, "alpha") for place, row in fastest.items())
-    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(fastest)))
+    beaten = sum(not alpha_wins(here) for here in by_place.values())
+    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(by_place)))
     return texts
 
 
-def best(rows: list[Row], place: tuple[str, float], name: str) -> Row:
-    """Return the row of `place` whose figure `name` is largest."""
-    here = [row for row in rows if (row["domain"], row["temperature"]) == place]
-    return max(here, key=lambda row: row[name] or 0.0)
+def alpha_wins(rows: list[Row]) -> bool:
+    """Say whether no other row is faster than the one with the highest α, or the best of those that share it."""
+    alphas = [shown(row["alpha"] or 0.0) for row in rows]
+    values = [shown(row["measured_speedup"]) for row in rows]
+    return max(values) == max(value for alpha, value in zip(alphas, values, strict=True) if alpha == max(alphas))
 
 
 def named(row: Row) -> dict[str, str]:
@@ -122,7 +139,7 @@ def named(row: Row) -> dict[str, str]:
         "method": method(row["drafter"]),
         "domain": domain(row["domain"]),
         "temperature": at(row["temperature"]),
-        "value": f"{row['measured_speedup']:.2f}",
+        "value": f"{shown(row['measured_speedup']):.2f}",
     }
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-SELDOM = {"gradio", "gradio_client", "playwright", "plotly", "starlette", "segno"}
+SELDOM = {"gradio", "gradio_client", "playwright", "starlette", "segno"}
 
 
 @pytest.mark.long

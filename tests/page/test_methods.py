@@ -12,25 +12,65 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from specdec.methods import METHODS
-from specdec.ui import menu, results, text
+from specdec.figures.digest import digests
+from specdec.methods import EMBEDDED, METHODS
+from specdec.ui import menu, recorded, results, text
 from specdec.ui.components import cards
+from specdec.ui.tabs import methods
 from tests import toyreport
 
 # ---- the report ----
 
 
+@pytest.fixture
+def reports(tmp_path, monkeypatch):
+    """Two reports in the places where the tab looks for them."""
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    toyreport.save(tmp_path)
+    (tmp_path / "star").mkdir()
+    for name in results.SHOWN:
+        family = {"family": "smollm2"} if name.startswith("star/") else {}
+        report = toyreport.report()
+        report["provenance"]["models"] |= family
+        (tmp_path / f"{name}.json").write_text(json.dumps(report), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
+def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
+    monkeypatch.setattr(recorded, "first_family", lambda: family)
+    assert [results.family_of(report) for report in results.reports()] in (
+        [family, EMBEDDED],
+        [family, "smollm2"],
+    )
+    (reports / "star" / "bfloat16.json").unlink()
+    assert [results.family_of(report) for report in results.reports()] == [EMBEDDED]
+
+
 def test_findings_name_the_fastest_and_the_slow():
     first, second, slow, alpha = results.findings(toyreport.report()["rows"])
-    assert first == "Fastest at T = 0: Draft model on Story (1.80×), Medusa tree on Code (1.50×)."
-    assert second == "Fastest at T = 0.8: Draft model on Story (1.20×), Draft model on Code (1.25×)."
-    assert slow.startswith("2 of 12") and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
+    assert first == "Fastest at T = 0: Draft model on Story (1.80×); Medusa tree on Code (1.50×)."
+    assert second == "Fastest at T = 0.8: Draft model on Story (1.20×), Code (1.25×)."
+    assert "2 of 12" in slow and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
     assert "each column" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
     assert "None of the 4" in results.findings(rows)[2]
     rows = toyreport.report()["rows"]
     rows[0]["alpha"] = 1.0
     assert results.findings(rows)[3].count("in 1 of 4 columns") == 1
+
+
+def test_counts_agree_with_the_tables_at_their_rounding():
+    rows = toyreport.report()["rows"]
+    for row, value in zip(rows, (0.9949, 0.995, 0.9999, 1.0049), strict=False):
+        row["measured_speedup"] = value
+    told = [text for value in results.temperatures(rows) for cells in results.speedups(rows, value) for text in cells]
+    values = [cell[0] for cell in told if isinstance(cell, list)]
+    assert sorted(values)[:4] == [0.99, 1.0, 1.0, 1.0] and len(values) == 12
+    assert "1 of 12" in results.findings(rows)[2] and "0.99×" in results.findings(rows)[2]
+    tied = [toyreport.row(name, "story", 0.0, 1.5) for name in ("medusa", "suffix")]
+    tied[0]["alpha"], tied[1]["measured_speedup"] = 0.9, 1.501  # the same, as both are shown
+    assert "each column" in results.findings(tied)[-1]
 
 
 def test_the_table_and_the_files_hold_every_row():
@@ -41,11 +81,25 @@ def test_the_table_and_the_files_hold_every_row():
     assert len(again) == 12 and json.loads(again["alpha_by_position"][0]) == [0.8, 0.7, 0.6]
 
 
-def test_speed_ups_stand_by_method_and_place():
-    columns, cells = results.speedups(toyreport.report()["rows"])
-    assert list(columns.values()) == ["Method", "Story, T = 0", "Code, T = 0", "Story, T = 0.8", "Code, T = 0.8"]
-    assert cells[0] == ["Prompt lookup", 0.9, 1.1, 0.8, 1.05] and len(cells) == 3
-    assert None in results.speedups(toyreport.report()["rows"][1:])[1][0]
+def test_speed_ups_stand_by_method_and_text_and_the_fastest_comes_first():
+    rows = toyreport.report()["rows"]
+    assert list(results.columns(rows).values()) == ["Method", "Median", "Story", "Code"]
+    table = results.speedups(rows, 0.0)
+    assert [cells[:2] for cells in table] == [["Draft model", 1.55], ["Medusa tree", 1.45], ["Prompt lookup", 1.0]]
+    assert table[0][2:] == [[1.8, 1.75, 1.9], [1.3, 1.25, 1.4]]
+    del rows[4]  # the draft model's on stories: half of a median would be none
+    assert results.speedups(rows, 0.0)[-1] == ["Draft model", None, None, [1.3, 1.25, 1.4]]
+
+
+def test_a_report_says_what_has_changed_since():
+    report = toyreport.report()
+    report["provenance"]["models"]["family"] = EMBEDDED
+    report["provenance"]["digests"] = digests(EMBEDDED) | {"loop": "another"}
+    said = methods.provenance(report)[1]
+    assert "Toy, 2 cores" in said and "2026-01-02" in said and "abc1234" in said
+    assert said.endswith("Measured before the last change of the loop.")
+    report["provenance"]["digests"] = digests(EMBEDDED)
+    assert "Measured before" not in methods.provenance(report)[1]
 
 
 # ---- cards and words ----
@@ -78,12 +132,3 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
-
-
-def test_the_chart_holds_every_speed_up_within_its_interval():
-    rows = toyreport.report()["rows"]
-    lines = results.chart(rows).data
-    points = [p for line in lines for p in zip(line.x, line.error_x.arrayminus, line.error_x.array, strict=True)]
-    drawn = sorted([x - below, x, x + above] for x, below, above in points)
-    ends = ((*row["measured_speedup_interval"], row["measured_speedup"]) for row in rows)
-    assert drawn == [pytest.approx([low, x, high]) for low, x, high in sorted((low, x, high) for low, high, x in ends)]

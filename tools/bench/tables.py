@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from specdec.bench.digest import changed
+from specdec.figures.digest import changed
 
 from . import trust
 from .trust import folded

@@ -1,27 +1,37 @@
-/* Shows a table that a press on a heading sorts. Its cells are words, numbers or null. `digits` has each column's
- * number of decimals, or null for words. If `even` is given, numbers are tinted by their distance from it. */
+/* Shows a table that a press on a heading sorts. A cell is words, a number, a number with its interval, or null.
+ * `digits` has each column's number of decimals, or null for words. If `even` is given, numbers are tinted by their
+ * distance from it, and the rows come sorted by the second column. With `choices`, a button for each, the value holds
+ * several tables. */
 
+const numberOf = (/** @type {Cell} */ cell) => (Array.isArray(cell) ? cell[0] : cell);
 const compare = (/** @type {any} */ a, /** @type {any} */ b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
 /** Sorts rows by one column. Rows with null in this column always come last, and equal rows keep their order.
  * @param {Cell[][]} rows @param {number} column @param {boolean} descending */
 export function sortRows(rows, column, descending) {
-  const isMissing = (/** @type {Cell[]} */ row) => Number(row[column] === null),
+  const valueOf = (/** @type {Cell[]} */ row) => numberOf(row[column]),
+    isMissing = (/** @type {Cell[]} */ row) => Number(valueOf(row) === null),
     sign = descending ? -1 : 1;
   return [...rows].sort(
-    (a, b) => isMissing(a) - isMissing(b) || (isMissing(a) ? 0 : sign * compare(a[column], b[column])),
+    (a, b) => isMissing(a) - isMissing(b) || (isMissing(a) ? 0 : sign * compare(valueOf(a), valueOf(b))),
   );
 }
 
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const [box, table] = [element.querySelector(".sd-scroll"), /** @type {any} */ (element.querySelector("table"))],
-    [heads, digits] = [props.heads, props.digits].map((text) => JSON.parse(text));
-  const sorting = { column: null, descending: false };
+    [heads, digits, choices] = [props.heads, props.digits, props.choices || "[]"].map((text) => JSON.parse(text)),
+    even = props.even ?? null,
+    /** @type {Cell[][][]} */ tables = choices.length ? props.value : [props.value];
+  const state = { table: 0, column: even === null ? -1 : 1, descending: true };
   const formats = digits.map(
     (/** @type {number | null} */ n) =>
       new Intl.NumberFormat("en", { minimumFractionDigits: n ?? 0, maximumFractionDigits: n ?? 0 }),
   );
   const isText = (/** @type {number} */ i) => digits[i] === null;
+  const cells = tables.flat(2),
+    ends = [even, ...cells.flatMap((cell) => (Array.isArray(cell) ? cell : []))],
+    [lowest, highest] = [Math.min(...ends), Math.max(...ends)],
+    placeOf = (/** @type {number} */ value) => `${(100 * (value - lowest)) / (highest - lowest)}%`;
 
   /** @param {string} tag @param {Record<string, string>} attributes @param {...(string | Node)} children */
   function createNode(tag, attributes, ...children) {
@@ -33,34 +43,51 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
 
   /** @returns {Record<string, string>} */
   const attributesOf = (/** @type {number} */ i) => (isText(i) ? {} : { class: "sd-num" });
-  const formatValue = (/** @type {Cell} */ value, /** @type {number} */ i) =>
+  const formatValue = (/** @type {string | number | null} */ value, /** @type {number} */ i) =>
     value === null ? "–" : isText(i) || value === 0 ? String(value) : formats[i].format(value);
-  const createCell = (/** @type {Cell} */ value, /** @type {number} */ i) =>
-    tint(
-      createNode(i ? "td" : "th", { ...attributesOf(i), ...(i ? null : { scope: "row" }) }, formatValue(value, i)),
-      value,
-    );
 
-  /* Tints a number by its distance from `props.even`. */
-  function tint(/** @type {HTMLElement} */ node, /** @type {Cell} */ value) {
-    if (typeof value !== "number" || props.even == null) return node;
-    const distance = (/** @type {number} */ number) => Math.abs(number - props.even),
-      isBelow = (/** @type {number} */ number) => number < props.even,
-      numbers = props.value.flat().filter((/** @type {Cell} */ number) => typeof number === "number"),
+  function createCell(/** @type {Cell} */ cell, /** @type {number} */ i) {
+    const value = numberOf(cell),
+      node = createNode(
+        i ? "td" : "th",
+        { ...attributesOf(i), ...(i ? null : { scope: "row" }) },
+        formatValue(value, i),
+      );
+    if (i === (state.column || 1)) node.dataset.now = "";
+    if (Array.isArray(cell)) node.append(createInterval(cell, i));
+    return tint(node, value);
+  }
+
+  /* Draws a number within its interval, on the axis that all cells share. */
+  function createInterval(/** @type {number[]} */ cell, /** @type {number} */ i) {
+    const text = cell
+        .slice(1)
+        .map((end) => formats[i].format(end))
+        .join(" – "),
+      node = createNode("i", { class: "sd-span", role: "img", "aria-label": text, title: text });
+    ["at", "low", "high"].forEach((name, at) => node.style.setProperty(`--${name}`, placeOf(cell[at])));
+    node.style.setProperty("--even", placeOf(even));
+    return node;
+  }
+
+  /* Tints a number by its distance from `even`. */
+  function tint(/** @type {HTMLElement} */ node, /** @type {string | number | null} */ value) {
+    if (typeof value !== "number" || even === null) return node;
+    const isBelow = (/** @type {number} */ number) => number < even,
       furthest = Math.max(
-        ...numbers.filter((/** @type {number} */ number) => isBelow(number) === isBelow(value)).map(distance),
+        ...cells
+          .map(numberOf)
+          .filter((number) => typeof number === "number" && isBelow(number) === isBelow(value))
+          .map((number) => Math.abs(Number(number) - even)),
       );
     node.dataset.side = isBelow(value) ? "below" : "above";
-    node.style.setProperty("--share", `${(80 * distance(value)) / furthest}%`);
+    node.style.setProperty("--share", `${(80 * Math.abs(value - even)) / furthest}%`);
     return node;
   }
 
   /* Sorts by a column: numbers from the largest, words from A. A second press reverses the order. */
   function sortBy(/** @type {number} */ i) {
-    Object.assign(sorting, {
-      column: i,
-      descending: sorting.column === i ? !sorting.descending : !isText(i),
-    });
+    Object.assign(state, { column: i, descending: state.column === i ? !state.descending : !isText(i) });
     draw();
   }
 
@@ -70,18 +97,36 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     return createNode("th", { ...attributesOf(i), scope: "col" }, button);
   }
 
+  function createChoice(/** @type {string} */ name, /** @type {number} */ i) {
+    const button = createNode("button", { type: "button" }, name);
+    button.addEventListener("click", () => {
+      state.table = i;
+      draw();
+    });
+    return button;
+  }
+
   function draw() {
     [...table.tHead.rows[0].cells].forEach((head, i) => {
-      head.setAttribute("aria-sort", i !== sorting.column ? "none" : sorting.descending ? "descending" : "ascending");
-      head.querySelector("i").textContent = i !== sorting.column ? "↕" : sorting.descending ? "↓" : "↑";
+      const order = i !== state.column ? "none" : state.descending ? "descending" : "ascending";
+      head.setAttribute("aria-sort", order);
+      head.querySelector("i").textContent = { none: "↕", descending: "↓", ascending: "↑" }[order];
     });
-    const rows = sorting.column === null ? props.value : sortRows(props.value, sorting.column, sorting.descending);
+    chosen.childNodes.forEach((button, i) =>
+      /** @type {Element} */ (button).setAttribute("aria-pressed", String(i === state.table)),
+    );
+    const rows = tables[state.table];
     table.tBodies[0].replaceChildren(
-      ...rows.map((/** @type {Cell[]} */ row) => createNode("tr", {}, ...row.map(createCell))),
+      ...(state.column < 0 ? rows : sortRows(rows, state.column, state.descending)).map((row) =>
+        createNode("tr", {}, ...row.map(createCell)),
+      ),
     );
   }
 
-  for (const node of [box, table]) node.setAttribute("aria-label", props.caption);
+  const chosen = createNode("div", { class: "sd-seg", role: "group", "aria-label": props.caption });
+  chosen.append(...choices.map(createChoice));
+  if (choices.length) element.prepend(chosen);
+  for (const node of [box, table]) node?.setAttribute("aria-label", props.caption);
   table.tHead.rows[0].append(...heads.map(createHeading));
   draw();
 }

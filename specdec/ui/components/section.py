@@ -11,7 +11,6 @@ import gradio as gr
 from ..text import strings
 from .drawn import drawn
 
-Cells = Sequence[Sequence[str | float | None]]
 WORDS = ("method", "domain")
 WHOLE = ("k", "tokens_per_second")
 # Column -> how many decimals it shows, None for words. All other columns show two.
@@ -40,14 +39,15 @@ def lines(texts: Sequence[str], **more: Any) -> None:
     gr.HTML(html_template=f'<div class="sd-lines">{inside}</div>', apply_default_css=False, **more)
 
 
-def table(caption: str, columns: dict[str, str], rows: Cells, even: float | None = None, **more: Any) -> None:
+def table(caption: str, columns: dict[str, str], value: Any, **more: Any) -> None:
     """Draw a table that can be sorted by its headings. `columns` maps the name of each column to its heading.
 
-    A cell of `rows` is None if there is no figure. A figure's tint shows how far it is above or below `even`.
+    `value` has the rows; with `choices`, the names of several tables, it has the rows of each, and one is shown. A cell
+    is words, a figure, a figure with the ends of its interval, or None. With `even`, figures are tinted by how far they
+    are above or below it, the rows are in the order of the second column, and a narrow page shows only one of figures.
     """
     digits = [DIGITS.get(name, 2) for name in columns]
-    heads = list(columns.values())
-    drawn("shared/table", rows, {}, caption=caption, heads=heads, digits=digits, even=even, **more)
+    drawn("shared/table", value, {}, caption=caption, heads=list(columns.values()), digits=digits, **more)
 
 
 def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:

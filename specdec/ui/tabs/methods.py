@@ -5,29 +5,24 @@ from typing import Any
 
 import gradio as gr
 
-from .. import results
+from ...figures.digest import changed
+from .. import menu, results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
 from ..text import sentences, strings
-from .race import INSTANT
 
 
 def build(tab: gr.Tab) -> None:
-    words, report = strings("methods"), results.report()
-    rows = report["rows"]
+    words, (first, *others) = strings("methods"), results.reports()
     with gr.Column(elem_classes="sd-methods"):
         title(words["head"]["title"], words["head"]["lead"])
-        lines(provenance(report), elem_classes="sd-recorded-badge")
-        with gr.Row(elem_classes="sd-beside"):
-            with gr.Column(scale=3, min_width=300):
-                columns, cells = results.speedups(rows)
-                table(words["speedups"]["title"], columns, cells, even=1.0, elem_id="arena")
-                lines([words["speedups"]["lead"]], elem_classes="sd-about")
-            with gr.Column(scale=1, min_width=280):
-                lines(results.findings(rows), elem_classes="sd-findings", elem_id="findings")
-        plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-        tab.select(lambda: results.chart(rows), None, plot, **INSTANT)  # importing plotly is slow
+        title(target(first), about(first)["lid"], "h3")
+        measured(first, "arena", "findings")
     with gr.Column(elem_classes="sd-methods sd-folds"):
+        for report in others:
+            with folded(results.family_of(report), about(report)):
+                measured(report)
+        lines([words["speedups"]["own"]], elem_classes="sd-about")
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]), gr.Row(elem_classes="sd-questions"):
@@ -35,12 +30,48 @@ def build(tab: gr.Tab) -> None:
                 with gr.Column(min_width=280):
                     title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
-            table(words["table"]["title"], words["table"]["columns"], results.cells(rows))
-            downloads("specdec-methods", partial(results.files, report))
+            for report in (first, *others):
+                name = results.family_of(report)
+                table(target(report), words["table"]["columns"], results.cells(report["rows"]))
+                downloads(f"specdec-methods-{name}", partial(results.files, report))
+
+
+def measured(report: dict[str, Any], *names: str) -> None:
+    """Show a report's speed-ups, a table a temperature, and what follows from them. `names` are ids for both."""
+    words, rows = strings("methods")["speedups"], report["rows"]
+    lines(provenance(report), elem_classes="sd-recorded-badge")
+    with gr.Row(elem_classes="sd-beside"):
+        with gr.Column(scale=3, min_width=300):
+            tables = {results.at(value): results.speedups(rows, value) for value in results.temperatures(rows)}
+            table(
+                words["title"].format(target=target(report)),
+                results.columns(rows),
+                list(tables.values()),
+                even=1.0,
+                choices=list(tables),
+                elem_classes="sd-arena",
+                elem_id=names[0] if names else None,
+            )
+            lines([words["lead"]], elem_classes="sd-about")
+        with gr.Column(scale=1, min_width=280):
+            lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
+
+
+def target(report: dict[str, Any]) -> str:
+    name = results.family_of(report)
+    return strings("methods")["targets"].get(name) or menu.family_name(name)
+
+
+def about(report: dict[str, Any]) -> dict[str, str]:
+    """Return the heading of a folded report and what it compares."""
+    words, rows = strings("methods"), report["rows"]
+    kinds = words["findings"]["comma"].join(dict.fromkeys(results.domain(row["domain"]) for row in rows))
+    methods = len({row["drafter"] for row in rows})
+    return {"title": target(report), "lid": words["other"].format(methods=methods, kinds=kinds)}
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say on which machine, with which settings and commit, the figures were measured."""
+    """Say on which machine, with which settings and commit, the figures were measured, and what has changed since."""
     words, machine, source = strings("methods")["head"], report["machine"], report["provenance"]
     models = source["models"]
     facts = words["machine"].format(
@@ -52,4 +83,6 @@ def provenance(report: dict[str, Any]) -> list[str]:
         date=source["measured"][:10],
         commit=source["commit"],
     )
-    return [words["recorded"], sentences(facts, words["setting"])]
+    parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in changed(report))
+    outdated = words["changed"].format(parts=parts) if parts else ""
+    return [words["recorded"], sentences(facts, words["setting"], outdated)]

@@ -20,3 +20,15 @@ test("figures are ordered as figures, and a row without one is last either way",
 test("words are ordered as words, and even rows keep their order", () => {
   assert.deepEqual(names(0, false), ["none", "less", "first", "second", "ten"]);
 });
+
+test("a figure with its interval is ordered by the figure", () => {
+  const spans = [
+    ["slow", [0.9, 0.5, 3]],
+    ["fast", [2, 1, 2.5]],
+    ["none", null],
+  ];
+  assert.deepEqual(
+    sortRows(spans, 1, true).map(([name]) => name),
+    ["fast", "slow", "none"],
+  );
+});

@@ -1,6 +1,7 @@
 """Digest the code and weights that a report depends on, so that its tables can say when they are out of date."""
 
 import ast
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ CODE = ("loop", "drafters", "models", "verify", "sampling")
 WEIGHTS = {"embedded": "family", "smollm2": "models/smollm2"}  # family -> folder below assets
 
 
+@functools.cache
 def digests(family: str) -> dict[str, str]:
     """Return a digest of each part of the engine, without comments, docstrings and blank lines, and of the weights.
 
