@@ -9,6 +9,7 @@ Engines do not disturb each other, and outside of a run torch has the threads th
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -21,13 +22,14 @@ from typing import Any
 import torch
 
 from .drafters.base import Drafter
-from .events import Event
+from .events import Event, Failed
 from .families import hub, presets, zoo
 from .figures import machine
-from .gpu import lane
+from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
-from .lanes.interleave import SPECULATIVE
+from .lanes.executor import generate
+from .lanes.interleave import PEER, SPECULATIVE
 from .lanes.probe import Report
 from .lanes.race import make_task, race
 from .lanes.transformers import usual_drafter
@@ -45,6 +47,14 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 class Cancelled(Exception):
     """Nobody waits any more for the work that raises this."""
+
+
+class RunFailed(RuntimeError):
+    """A run broke off because of an error that is not a wrong argument. `trace` is the run so far."""
+
+    def __init__(self, reason: str, trace: Trace) -> None:
+        super().__init__(reason)
+        self.trace = trace
 
 
 class Engine:
@@ -155,7 +165,7 @@ class Engine:
             drafter: a name of `METHODS` ("none": plain decoding), or an object with `name` and `propose`, which drafts
                 for this run alone.
             k: the greatest depth of a draft; 0: what `choose` chooses.
-            rule: "rejection", "match", "shared_noise", "block", the lossy "typical", or an object like `Rule`.
+            rule: "rejection", "match", "shared_noise", "block", the lossy "typical", or an object of a class of `Rule`.
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
             details: whether events describe the distributions at each position.
 
@@ -164,7 +174,7 @@ class Engine:
         request = self._request(prompt, drafter, k, rule, params, sampling)
         judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
         tokens = self.models.encode(request.prompt)
-        return lane.generate(
+        return generate(
             make_task(self.models, tokens, request.drafter, request.k, request.params, judge, SPECULATIVE, details)
         )
 
@@ -184,15 +194,21 @@ class Engine:
         """Decode `prompt` speculatively and plainly, in turns on one clock; return the run with its figures.
 
         `peer` adds a lane: assisted generation of transformers. `on_event` is called with each event as it comes.
-        Other arguments and errors are those of `stream`.
+        Other arguments and errors are those of `stream`. Raises RunFailed, with the run so far as `trace`, if a lane
+        breaks off; the peer's may.
         """
         request, events = self._request(prompt, drafter, k, rule, params, sampling, peer), list[Event]()
-        header = live_header(prompt if isinstance(prompt, str) else str(prompt), self.models.describe(), peer=peer)
+        text = prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
+        header = live_header(text, self.models.describe(), peer=peer)
         with closing(self.race_request(request, details)) as running:
             for event in running:
                 events.append(event)
                 on_event(event)
-        return Trace(header, tuple(events))
+        trace = Trace(header, tuple(events))
+        for event in events:
+            if isinstance(event, Failed) and event.fatal and event.lane != PEER:
+                raise RunFailed(f"the lane {event.lane} broke off: {event.reason}", trace)
+        return trace
 
     def race_request(self, request: RunRequest, details: bool = True) -> Generator[Event, None, None]:
         """Yield a race's events as they come. `request` leaves nothing open. Closing the iterator ends the run."""
@@ -201,7 +217,7 @@ class Engine:
     def release_memory(self) -> None:
         """Free the captured graphs that no run uses."""
         if self._models is not None:
-            lane.release_memory(self._models.resources)
+            release_memory(self._models.resources)
 
     def close(self) -> None:
         """Free models and graphs. A later run loads them again."""

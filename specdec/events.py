@@ -130,7 +130,7 @@ class Failed:
 
     lane: str
     cycle: int
-    where: Literal["drafter", "target"]
+    where: Literal["drafter", "engine", "target"]  # engine: all but the drafter; schema 1 says target
     reason: str
     fatal: bool
     at: float
@@ -214,7 +214,8 @@ def _parse(hint: Any, value: Any, name: str) -> Any:
     """Check a JSON value and convert it to the type `hint`. Everything is checked, because anyone can write a trace."""
     origin, inner, fields = _parts(hint)
     if origin in (typing.Union, types.UnionType):
-        return None if value is None else _parse(inner[0], value, name)
+        (kind,) = (each for each in inner if each is not types.NoneType)
+        return None if value is None else _parse(kind, value, name)
     if origin is tuple:
         if not isinstance(value, list):
             raise ValueError(TranslatableText("{name} must be a list", name=name))

@@ -6,8 +6,8 @@
                  verdict  = rule.verify(proposal, rows)
                  keep the accepted path in the cache; commit accepted + the target's own token
 
-An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs.
-`engine.py` makes the tasks.
+An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs
+(`lanes/executor.py` chooses). `lanes/race.py` makes the tasks.
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
 committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """
@@ -28,7 +28,7 @@ from . import describe
 from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Counted, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
 from .models.base import LanguageModel
-from .models.device import torch_threads
+from .models.device import Resources, torch_threads
 from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
 from .types import check_k, MAX_DRAFT_TOKENS, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
@@ -42,16 +42,6 @@ NO_ROOM = TranslatableText(
 
 class DraftError(ValueError):
     """A drafter returned a proposal that breaks the contract in `drafters/base.py`."""
-
-
-@dataclass
-class Resources:
-    """What the runs of one engine share beside the models."""
-
-    threads: int = 0  # of torch on a CPU while a cycle is computed; 0: as many as the caller has
-    idle: dict[Any, Any] = field(default_factory=dict)  # captured cycles of a GPU that wait for another run
-    max_idle: int = 4
-    peers: dict[Any, Any] = field(default_factory=dict)  # model -> the same checkpoint, loaded by transformers
 
 
 @dataclass
@@ -97,7 +87,7 @@ class CycleResult:
     verdict: Verdict
     describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> positions and distributions for `Verified`
     draft_s: float
-    verify_s: float
+    verify_s: float  # the target's pass, and the judgement of its rows
     prefill_s: float = 0.0  # the drafter's own pass over the prompt, which comes before its first draft
     failure: str = ""  # the reason, if the drafter failed
 
@@ -217,7 +207,7 @@ class Transcript:
         """End the run because of an error. The text so far is kept."""
         self.reason = "failed"
         self.text += self._stream.flush()
-        return Failed(self.task.lane, self.cycle, "target", reason, True, at)
+        return Failed(self.task.lane, self.cycle, "engine", reason, True, at)
 
     def finish(self, at: float, eager: str | None = None, counted: Counted | None = None) -> Finished:
         other = max(0.0, at - sum(self.seconds.values()))
@@ -300,30 +290,31 @@ class HostExecutor:
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         task, cache = self.task, self.cache
         self.sampler.at(len(tokens))
+        proposal, draft_s, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), 0.0, "")
         start = time.perf_counter()
-        proposal, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), "")
-        drafted = time.perf_counter()
         # One pass reads the tokens that are not cached yet, and the whole draft.
         block = [*tokens[cache.length :], *proposal.tokens]
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
         check_logits(logits)
-        verified = time.perf_counter()
         rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
         cache.keep(len(tokens), verdict.path)  # removes drafts off this path
+        verify_s = time.perf_counter() - start
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
-        return CycleResult(proposal, verdict, details, drafted - start, verified - drafted, failure=failure)
+        return CycleResult(proposal, verdict, details, draft_s, verify_s, failure=failure)
 
-    def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, str]:
-        """Return a checked proposal, or an empty one and the reason if the drafter failed."""
+    def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:
+        """Return a checked proposal, which is empty if the drafter failed, its seconds, and the reason of a failure."""
+        start = time.perf_counter()
         try:
             proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
+            seconds = time.perf_counter() - start
             check_proposal(proposal, k, self.task.target.vocabulary)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
-            return Proposal(), f"{type(error).__name__}: {error}"
-        return proposal, ""
+            return Proposal(), time.perf_counter() - start, f"{type(error).__name__}: {error}"
+        return proposal, seconds, ""
 
     def stop_drafting(self) -> None:
         self.drafter = NoDrafter()

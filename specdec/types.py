@@ -69,9 +69,11 @@ class SamplingParams:
     ignore_end: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("temperature", "top_k", "top_p", "max_tokens", "seed"):
-            if not isinstance(value := getattr(self, name), int | float):
-                raise ValueError(f"{name} must be a number, not {value!r}")
+        for name, kind in {"temperature": float, "top_p": float, "top_k": int, "max_tokens": int, "seed": int}.items():
+            if not isinstance(value := getattr(self, name), int | kind):
+                raise ValueError(f"{name} must be a {'whole ' * (kind is int)}number, not {value!r}")
+        if isinstance(self.stop, str):
+            raise ValueError(f"stop must be a tuple of strings, not {self.stop!r}")
         if not 0.0 <= self.temperature <= 100.0:
             raise ValueError(f"temperature must lie between 0 and 100, not {self.temperature}")
         if self.top_k < 0:
@@ -139,6 +141,11 @@ class Proposal:
     parents: tuple[int, ...] = ()
     probs: Tensor | None = None  # [n, V]
     seconds: tuple[float, ...] = ()
+    tree: Tree = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the parents form no tree."""
+        object.__setattr__(self, "tree", Tree(self.parents))
 
     @classmethod
     def chain(cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = ()) -> Proposal:
@@ -158,10 +165,6 @@ class Proposal:
         distributions = rows.new_zeros((len(self), rows.shape[1]))
         distributions[range(len(self)), self.tokens] = 1.0
         return distributions
-
-    @property
-    def tree(self) -> Tree:
-        return Tree(self.parents)
 
     def children(self, node: int) -> list[int]:
         return self.tree.children(node)

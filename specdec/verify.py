@@ -8,7 +8,7 @@ For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (23
 (2305.09781). The rule is lossless if token i, given its earlier siblings, was drawn from q = `probs[i]`.
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from torch import Tensor
 
@@ -16,7 +16,7 @@ from .sampling import RandomSampler, residual, Sampler
 from .types import Kind, Proposal, Trial, Verdict
 
 
-class Rule(Protocol):
+class Rule(ABC):
     """Judges the draft of one cycle.
 
     For a draft of n tokens, `rows` [n + 1, V] are the target's distributions: after the text, then after each token.
@@ -26,7 +26,9 @@ class Rule(Protocol):
     lossless: bool
     trees: bool = True  # judges trees, not only chains
 
-    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict: ...
+    @abstractmethod
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        """Accept a path of the draft, and draw the target's own token after it."""
 
     def sampler(self, seed: int) -> Sampler:
         """Make the sampler for a run with this rule."""

@@ -16,6 +16,7 @@ import transformers
 from transformers import AutoTokenizer
 
 from specdec import Engine, Event, Proposal, SamplingParams
+from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.lanes import stored
 from specdec.loop import PromptError
@@ -90,6 +91,22 @@ def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
     assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
     with pytest.raises(ValueError, match="a list is no drafter"):
         engine.race(PROMPT, [1], 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a Echo is no rule"):
+        engine.race(PROMPT, "none", rule=Echo())  # type: ignore[arg-type]
+
+
+def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward, left = engine.models.target.forward, iter(range(6))
+
+    def breaks(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            raise OSError("the cable is out")
+        return forward(*arguments, **options)
+
+    monkeypatch.setattr(engine.models.target, "forward", breaks)
+    with pytest.raises(RunFailed, match="broke off: OSError: the cable is out") as caught:
+        engine.race(PROMPT, "none", params=SHORT)
+    assert len(ids(caught.value.trace.events, "plain")) >= 2
 
 
 def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: str) -> None:
@@ -128,6 +145,8 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature must be a number, not 'hot'"),
+    ({"max_tokens": 8.0}, "max_tokens must be a whole number, not 8.0"),
+    ({"stop": "END"}, "stop must be a tuple of strings, not 'END'"),
     ({"rule": "magic"}, "there is no rule 'magic'"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
     ({"k": -1}, "k must lie between"),

@@ -236,7 +236,7 @@ class BadTarget(TableModel):
 def test_a_target_that_breaks_ends_the_run_and_keeps_the_text() -> None:
     events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3))
     failed = [e for e in events if isinstance(e, Failed)]
-    assert len(failed) == 1 and failed[0].fatal and failed[0].where == "target"
+    assert len(failed) == 1 and failed[0].fatal and failed[0].where == "engine"
     assert end(events).reason == "failed"
     assert ids(events) == PLAIN[: len(ids(events))]
     assert len(ids(events)) >= 14

@@ -19,13 +19,12 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..loop import Resources
 from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
 from ..models.config import is_ours
-from ..models.device import multiplies_bfloat16, torch_threads
+from ..models.device import multiplies_bfloat16, Resources, torch_threads
 from ..models.files import prefix_errors
 from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.hugging_face import HuggingFaceModel

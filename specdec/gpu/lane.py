@@ -1,4 +1,4 @@
-"""Run a lane on a GPU: an executor for `loop.py` whose cycles run on the device (`cycle.py`).
+"""Executors for `loop.py` on a GPU, whose cycles run on the device (`cycle.py`).
 
 Tasks that the device cannot run (`reason_against`) use the host's executor. That executor uses random numbers
 in another order, so the same seed samples another text.
@@ -7,17 +7,18 @@ in another order, so the same seed samples another text.
 import contextlib
 import functools
 import gc
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from .. import describe, loop
+from .. import describe
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..events import Event, Position
-from ..loop import CycleResult, HostExecutor, Resources, Task
+from ..events import Position
+from ..loop import CycleResult, HostExecutor, Task
+from ..models.device import Resources
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import residual, Sampler
@@ -26,17 +27,6 @@ from .accept import Record
 from .cycle import DeviceCycle
 from .drafting import depth_of, DraftSource, SOURCES
 from .graphs import aligned, bucket_for
-
-
-def generate(task: Task) -> Generator[Event, None, None]:
-    """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
-
-    Raises PromptError as `loop.generate` does.
-    """
-    if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
-        return loop.generate(task)
-    reason = reason_against(task)
-    return loop.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
 def target_of(task: Task) -> object:

@@ -10,9 +10,9 @@ import numpy as np
 from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
-from ..gpu.lane import generate
 from ..loop import Task
 from ..types import Costs, SamplingParams, Tree
+from .executor import generate
 
 Report = Callable[[int, int], None]  # of the parts that are done, and of all
 DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly with the depth

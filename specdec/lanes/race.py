@@ -8,11 +8,11 @@ from .. import rules
 from ..drafters.base import Drafter
 from ..events import Event
 from ..families.zoo import Family
-from ..gpu.lane import generate
 from ..loop import Task
 from ..models.view import TargetView
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
+from .executor import generate
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
 from .transformers import assisted
@@ -28,7 +28,9 @@ def make_task(
     lane: str = SPECULATIVE,
     details: bool = True,
 ) -> Task:
-    """Make the task of a lane. Raises ValueError for an unknown drafter, or an object that cannot draft."""
+    """Make the task of a lane. Raises ValueError for an unknown drafter, or an object that cannot draft or judge."""
+    if not isinstance(rule, Rule):
+        raise ValueError(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
         if wrapped := family.wrapped(drafter):
             probe(family, wrapped)  # an adaptive drafter chooses its depth by the costs that are measured here

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import torch
 from torch import mm, Tensor
@@ -19,6 +21,16 @@ def configure_cuda(device: str) -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
     # Partial sums in bfloat16 round differently for one row and for five, so greedy texts would differ more often.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+@dataclass
+class Resources:
+    """What the runs of one engine share beside the models."""
+
+    threads: int = 0  # of torch on a CPU while a cycle is computed; 0: as many as the caller has
+    idle: dict[Any, Any] = field(default_factory=dict)  # captured cycles of a GPU that wait for another run
+    max_idle: int = 4
+    peers: dict[Any, Any] = field(default_factory=dict)  # model -> the same checkpoint, loaded by transformers
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def watch(
             ending = replace(ending, reason="context")
     except ServerError as error:
         ending = replace(NOT_ENDED, reason="failed")
-        failures = [Failed(lane, cycles.cycle, "target", error.sentence, True, cycles.at)]
+        failures = [Failed(lane, cycles.cycle, "engine", error.sentence, True, cycles.at)]
     final = Cycles(lane)
     steps, counted = make_steps(chunks, ending, facts.speculates)
     events = [event for step in steps for event in final.events(step)]

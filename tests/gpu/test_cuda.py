@@ -31,7 +31,9 @@ from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.drafting import depth_of, DraftSource
-from specdec.loop import Resources, Task
+from specdec.lanes import executor
+from specdec.loop import Task
+from specdec.models.device import Resources
 from specdec.models.transformer import Transformer
 from specdec.process import EngineProcess
 from specdec.types import Costs, SamplingParams
@@ -137,7 +139,7 @@ def nothing_waits() -> Iterator[None]:
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
-    plain, device = ids(list(loop.generate(task, table))), ids(list(lane.generate(task_of(kind, params))))
+    plain, device = ids(list(loop.generate(task, table))), ids(list(executor.generate(task_of(kind, params))))
     assert plain == device
 
 
@@ -155,7 +157,7 @@ def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch: pytest.MonkeyP
 def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
     one = task_of(kind, WARM)
     one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
-    end = list(lane.generate(one))[-1]
+    end = list(executor.generate(one))[-1]
     assert isinstance(end, Finished) and end.reason == "length" and end.eager is None
     (cycle,) = SHARED.idle.values()
     assert {k for _, _, k in cycle.graphs.keys} == set(range(cycle.k + 1))
@@ -163,11 +165,11 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_the_real_buckets_the_text_is_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = ids(list(lane.generate(task_of(kind, GREEDY))))
+    small = ids(list(executor.generate(task_of(kind, GREEDY))))
     SHARED.idle.clear()
     monkeypatch.setattr(graphs, "SMALLEST", 256)
     monkeypatch.setattr(graphs, "ALIGNED", 64)
-    assert ids(list(lane.generate(task_of(kind, GREEDY)))) == small
+    assert ids(list(executor.generate(task_of(kind, GREEDY)))) == small
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
@@ -209,20 +211,20 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
     for _ in range(2):
         for kind in KINDS:
             for temperature in (0.0, 0.8):
-                found = ids(list(lane.generate(task_of(kind, replace(WARM, temperature=temperature)))))
+                found = ids(list(executor.generate(task_of(kind, replace(WARM, temperature=temperature)))))
                 assert expected.setdefault((kind, temperature), found) == found
     assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
 
 
 def test_a_stopped_run_harms_no_other() -> None:
-    expected = ids(list(lane.generate(task_of("model", WARM))))
+    expected = ids(list(executor.generate(task_of("model", WARM))))
     for events in (1, 3, 8):
-        running = lane.generate(task_of("model", WARM))
+        running = executor.generate(task_of("model", WARM))
         for _ in range(events):
             next(running)
         running.close()
-        assert ids(list(lane.generate(task_of("model", WARM)))) == expected
+        assert ids(list(executor.generate(task_of("model", WARM)))) == expected
 
 
 def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
@@ -236,12 +238,12 @@ def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
 
 FAILING = """
 import torch
-from specdec.gpu import lane
+from specdec.lanes import executor
 from specdec.gpu.graphs import Graphs
 from tests.gpu.test_cuda import GREEDY, ids, SHARED, task_of
 
 def fail(engines, send):
-    expected = ids(list(lane.generate(task_of("model", GREEDY))))
+    expected = ids(list(executor.generate(task_of("model", GREEDY))))
     counter = torch.zeros(1, device="cuda")
     failing, later = Graphs("cuda"), Graphs("cuda")
     failing.run("step", lambda: counter.add_(1.0 + 0.0 * float(counter)), counter)
@@ -251,7 +253,7 @@ def fail(engines, send):
     send(("later", later.reason))
     SHARED.idle.clear()
     send(("expected", expected))
-    send(("text", ids(list(lane.generate(task_of("model", GREEDY))))))
+    send(("text", ids(list(executor.generate(task_of("model", GREEDY))))))
 
 def spoil(engines, send):
     torch.zeros(1, device="cuda")[torch.tensor([10**9], device="cuda")] += 1.0  # asserts on the device
@@ -277,15 +279,15 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
-    expected = ids(list(lane.generate(task_of("model", GREEDY))))
+    expected = ids(list(executor.generate(task_of("model", GREEDY))))
     SHARED.idle.clear()
     torch.cuda.empty_cache()
     held = filled()
-    *_, failed, _ = lane.generate(task_of("model", GREEDY))
+    *_, failed, _ = executor.generate(task_of("model", GREEDY))
     held.clear()
     torch.cuda.empty_cache()
     assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
-    assert ids(list(lane.generate(task_of("model", GREEDY)))) == expected
+    assert ids(list(executor.generate(task_of("model", GREEDY)))) == expected
 
 
 def test_a_model_settles_the_processs_attention_and_sums() -> None:
@@ -309,7 +311,7 @@ def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() 
     family = zoo.load("embedded", device="cuda")
     assert family.target.dtype == torch.bfloat16
     make: Callable[[str, int], list[int]] = lambda name, k: ids(  # noqa: E731
-        list(lane.generate(lane_task(family, name, k)))
+        list(executor.generate(lane_task(family, name, k)))
     )
     assert make("draft_model", 4) == make("none", 0)
 

@@ -22,7 +22,9 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
-from specdec.loop import Resources, Task
+from specdec.lanes import executor
+from specdec.loop import Task
+from specdec.models.device import Resources
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs
@@ -253,7 +255,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
     ):
         assert reason in lane.reason_against(one)
-    assert isinstance(list(lane.generate(block))[-1], Finished)
+    assert isinstance(list(executor.generate(block))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,10 +264,11 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
         assert isinstance(last, Finished)
         return last.eager
 
-    assert end(lane.generate(task("like"))) is None  # a CPU has none
+    assert end(executor.generate(task("like"))) is None  # a CPU has none
     assert end(on_device(task("like"))) == "there is no CUDA device"
-    monkeypatch.setattr(lane, "target_of", lambda task: SimpleNamespace(device="cuda"))
-    assert end(lane.generate(task("like"))) == "only our own decoder runs on the device"
+    for module in (lane, executor):
+        monkeypatch.setattr(module, "target_of", lambda task: SimpleNamespace(device="cuda"))
+    assert end(executor.generate(task("like"))) == "only our own decoder runs on the device"
 
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])

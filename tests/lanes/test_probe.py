@@ -13,7 +13,7 @@ from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
 from specdec.lanes.probe import probe
-from specdec.loop import Resources
+from specdec.models.device import Resources
 from specdec.proof.toys import TokenList
 from specdec.sampling import Sampler
 from specdec.types import Costs, Proposal, SamplingParams
