@@ -241,11 +241,11 @@ def test_a_rule_without_coins_tells_of_none(key: str, drafter: str) -> None:
 
 
 def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None:
-    rows = torch.full((6, 4), 0.25)
+    rows = torch.full((7, 4), 0.25)
     rows[0], rows[1], rows[2] = (
         torch.tensor(distribution) for distribution in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4)
     )
-    proposal = Proposal((0, 1, 0, 2, 3), (-1, -1, 0, 1, 3))
+    proposal = Proposal((0, 1, 0, 2, 3, 2), (-1, -1, 0, 1, 3, -1))  # the last is plausible, but not deep
     verdict = make_rule("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
     assert verdict.path == (1, 3, 4)
     assert verdict.kind == "bonus"

@@ -213,7 +213,7 @@ def smaller_k(lines: list[Line]) -> int:
 
 
 def clock_before_zero(lines: list[Line]) -> int:
-    committed(lines, 0)["at"] = -1.0
+    committed(lines, 0)["at"] = -1e-3
     return 0
 
 
