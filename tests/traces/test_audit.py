@@ -208,8 +208,9 @@ def vast_k(lines: list[Line]) -> int:
 
 
 def smaller_k(lines: list[Line]) -> int:
-    lines[0]["k"] = 1
-    return next(line["cycle"] for line in lines if len(line.get("parents", ())) > 1)
+    deepest = max(len(line.get("parents", ())) for line in lines)
+    lines[0]["k"] = deepest - 1
+    return next(line["cycle"] for line in lines if len(line.get("parents", ())) == deepest)
 
 
 def clock_before_zero(lines: list[Line]) -> int:
