@@ -109,19 +109,12 @@ def test_layers_are_those_that_a_config_names_and_copies_of_the_target_are_left_
         assert isinstance(head, Eagle3Head) and head.taps == taps
 
 
-def deep_medusa() -> Weights:
-    """Two blocks a head, and an output matrix of its own."""
-    second = {name.replace(".0.", ".1."): w for name, w in medusa_weights(seed=9).items()}
-    outputs = {name.replace(".1.", ".2."): w for name, w in medusa_weights(outputs=23).items() if ".linear" not in name}
-    return medusa_weights() | second | outputs
-
-
 @pytest.mark.parametrize(
     ("weights", "layers", "prefix"),
     [
         (medusa_weights(outputs=30), 1, ""),  # rows behind the target's 23 only pad
         (medusa_weights(), 1, "medusa_head."),
-        (deep_medusa(), 2, ""),
+        (medusa_weights(outputs=23, blocks=2), 2, ""),
     ],
 )
 def test_medusa_heads_say_what_the_naive_ones_say(weights: Weights, layers: int, prefix: str, tmp_path: Path) -> None:
