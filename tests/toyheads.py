@@ -253,11 +253,3 @@ def exact_texts(target: Any, prompt: Sequence[int], params: SamplingParams) -> J
         return probabilities(logits[-1:], params)[0].tolist()
 
     return completed({(): 1.0}, params.max_tokens, row)
-
-
-def path_to(proposal: Proposal, node: int) -> list[int]:
-    path: list[int] = []
-    while node >= 0:
-        path.insert(0, node)
-        node = proposal.parents[node]
-    return path

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 from typer import Argument, Option
 
-from ..events import Committed, Event, Failed
+from ..events import Event, Failed
 from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
@@ -144,14 +144,13 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     header = trace.live_header(request.prompt, lane.about(server, plain))
     lanes = ("speculative", "plain") if plain else ("speculative",)
     header = replace(header, lanes=lanes, machine={})  # the machine of the server is unknown
-    events: Sequence[Event] = ()
     sys.stdout.write(request.prompt)
-    for item in lane.race(server, plain, request.prompt, request.params):
-        if isinstance(item, lane.FinalTrace):
-            events = item.events
-        elif isinstance(item, Committed) and item.lane == "speculative":
-            sys.stdout.write(strip_control_characters(item.text))
-            sys.stdout.flush()
+
+    def show(text: str) -> None:
+        sys.stdout.write(strip_control_characters(text))
+        sys.stdout.flush()
+
+    events = lane.race(server, plain, request.prompt, request.params, on_text=show)
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     lane_events = [event for event in events if event.lane == "speculative"]
     text = "".join(render(event, lane_events[: i + 1], colour) for i, event in enumerate(lane_events))

@@ -1,11 +1,10 @@
-"""Define the protocol that the adapters for vLLM and llama.cpp implement, and the types that they return."""
+"""Define what the adapters for vLLM and llama.cpp return, and raise for any fault of the server."""
 
-from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..events import FinishReason
-from ..types import SamplingParams, TranslatableText
+from ..types import TranslatableText
 
 
 class ServerError(ValueError):
@@ -69,32 +68,3 @@ class Ending:
         if self.steps is not None:
             return sum(drafted for drafted, _ in self.steps), sum(accepted for _, accepted in self.steps)
         return None if self.drafted is None or self.accepted is None else (self.drafted, self.accepted)
-
-
-class Server(Protocol):
-    """One server. For any fault of the server, every method raises ServerError and no other error."""
-
-    @property
-    def facts(self) -> Facts: ...
-
-    def tokenize(self, text: str) -> tuple[int, ...]:
-        """Return the server's token ids for `text`, including special tokens."""
-        ...
-
-    def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
-        """Return the ids of a user's message in the model's chat template; without a template, do as `tokenize`."""
-        ...
-
-    def stream(
-        self, prompt: Sequence[int], params: SamplingParams, top: int = 0
-    ) -> Generator[Chunk | Ending, None, None]:
-        """Yield chunks, then `Ending`; `top` is the size of `Token.top`. Closing the generator ends the request."""
-        ...
-
-    def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Return the tokens of `draws` independent texts of `params.max_tokens` tokens, seeded by `params.seed`."""
-        ...
-
-    def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
-        """Return the `top` likeliest tokens after `prompt`, with the probabilities that the server reports."""
-        ...

@@ -26,7 +26,8 @@ from ..proof.pair import CachedRows, rounded
 from ..proof.power import assumed_draft, power
 from ..types import SamplingParams
 from . import fields
-from .base import Chunk, Server, ServerError, Token
+from .base import Chunk, ServerError, Token
+from .connect import Server
 from .verdict import judge, name_reference, shown_by
 
 ALARM = 1e-6  # the largest chance that a lossless server fails one or more tests of its certificate

@@ -1,16 +1,17 @@
 """Connect to a server, and recognise vLLM or llama.cpp by its answer to /v1/models."""
 
-from typing import Any
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from . import fields
-from .base import Server, ServerError
+from .base import ServerError
 from .fields import at
 from .llama_cpp import LlamaCpp
 from .stream import Client, Limits
 from .vllm import VLLM
 
-KINDS: dict[str, Any] = {"vllm": VLLM, "llamacpp": LlamaCpp}
+Server: TypeAlias = VLLM | LlamaCpp
+KINDS: dict[str, type[Server]] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 PORTS = {"http": 80, "https": 443}
 
 
@@ -36,8 +37,7 @@ def connect(address: str, key: str = "", limits: Limits | None = None) -> Server
     kind = KINDS.get(fields.label(at(models, 0, "owned_by")))
     if kind is None:
         raise ServerError("This server is not supported. Only vLLM and llama.cpp's llama-server can be watched.")
-    server: Server = kind(client, models[0])
-    return server
+    return kind(client, models[0])
 
 
 def takes_key(other: str, address: str) -> bool:

@@ -1,14 +1,13 @@
 """Turn a server's answers into lanes of events.
 
 An event's time is when its tokens arrived. Lanes run one after the other, because two servers on one machine would slow
-each other down. While a text arrives, each chunk counts as one cycle (if the server does not speculate, each token).
-The `FinalTrace` has all events, rebuilt with any counts of drafts that the server reports at the end.
+each other down. Without counts of drafts, each chunk is one cycle (if the server does not speculate, each token).
 """
 
 import contextlib
 import math
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..events import (
@@ -27,46 +26,36 @@ from ..events import (
 from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
 from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import fields
-from .base import Chunk, Ending, Server, ServerError, Token
+from .base import Chunk, Ending, ServerError, Token
+from .connect import Server
 from .steps import make_steps, Step
 
 KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
-NOT_ENDED = Ending("length", 0.0)  # stands for the ending while a text is still arriving
-
-
-@dataclass(frozen=True, slots=True)
-class FinalTrace:
-    """All events of the run, its lanes interleaved by their clocks. They replace all events yielded before."""
-
-    events: tuple[Event, ...]
 
 
 def race(
-    server: Server, plain: Server | None, prompt: str, params: SamplingParams, top: int = 5
-) -> Generator[Event | FinalTrace, None, None]:
-    """Yield the events of each lane as they arrive, one lane after the other, and finally a `FinalTrace`.
+    server: Server,
+    plain: Server | None,
+    prompt: str,
+    params: SamplingParams,
+    top: int = 5,
+    on_text: Callable[[str], object] = lambda text: None,
+) -> list[Event]:
+    """Run the lanes, and return their events, interleaved by the lanes' clocks.
 
-    `top` is the number of alternatives to request for each token. Raises ServerError if the prompt is too long, or if
-    the plain server speculates or tokenizes the prompt differently. Later errors of a server become `Failed` events of
-    its lane.
+    `top` is the number of alternatives to request for each token. `on_text` is called with each part of the first
+    lane's text as it arrives. Raises ServerError if the prompt is too long, or if the plain server speculates or
+    tokenizes the prompt differently. Later errors of a server become `Failed` events of its lane.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
-    lanes = {SPECULATIVE: server} | ({PLAIN: plain} if plain is not None else {})
-    ids = {lane: tokens(server, prompt) for lane, server in lanes.items()}
-    if len(set(ids.values())) > 1:
+    ids = tokens(server, prompt)
+    if plain is not None and tokens(plain, prompt) != ids:
         raise ServerError("The two servers read the prompt differently: they do not serve the same model.")
-    return _race(lanes, ids[SPECULATIVE], params, top)
-
-
-def _race(
-    lanes: dict[str, Server], prompt: Sequence[int], params: SamplingParams, top: int
-) -> Generator[Event | FinalTrace, None, None]:
-    final = {}
-    for lane, server in lanes.items():
-        events = yield from watch(server, prompt, params, lane, top)
-        final[lane] = (event for event in events)
-    yield FinalTrace(tuple(interleave(final)))
+    lanes = {SPECULATIVE: watch(server, ids, params, SPECULATIVE, top, on_text)}
+    if plain is not None:
+        lanes[PLAIN] = watch(plain, ids, params, PLAIN, top, lambda text: None)
+    return list(interleave({lane: (event for event in events) for lane, events in lanes.items()}))
 
 
 def tokens(server: Server, prompt: str) -> tuple[int, ...]:
@@ -83,16 +72,14 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 
 
 def watch(
-    server: Server, prompt: Sequence[int], params: SamplingParams, lane: str = SPECULATIVE, top: int = 5
-) -> Generator[Event, None, list[Event]]:
-    """Yield a lane's events as they arrive; return them rebuilt with the final counts. `close()` ends the request."""
+    server: Server, prompt: Sequence[int], params: SamplingParams, lane: str, top: int, on_text: Callable[[str], object]
+) -> list[Event]:
+    """Request a text, and return the events of its lane."""
     facts = server.facts
     max_tokens = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
     started = Started(lane, "", k, params, len(prompt), server=f"{facts.kind} {facts.version}".strip())
-    yield started
-    cycles, chunks = Cycles(lane), list[Chunk]()
-    ending, failures = NOT_ENDED, list[Event]()
+    chunks, ending, error = list[Chunk](), None, None
     try:
         with contextlib.closing(server.stream(prompt, replace(params, max_tokens=max_tokens), top)) as stream:
             for item in stream:
@@ -101,31 +88,29 @@ def watch(
                     continue
                 check(item, chunks, max_tokens)
                 chunks.append(item)
-                for step in newest(chunks, facts.speculates):
-                    yield from cycles.events(step)
-        if ending.reason == "end" and not any(chunk.text for chunk in chunks):
+                on_text(item.text)
+        if ending and ending.reason == "end" and not any(chunk.text for chunk in chunks):
             raise ServerError(
                 "The server wrote only an end token. Give a chat model its chat template, and any other model a text "
                 "to continue."
             )
-        if ending is NOT_ENDED or not any(chunk.tokens for chunk in chunks):
+        if ending is None or not any(chunk.tokens for chunk in chunks):
             raise ServerError("The server wrote nothing.")
         if ending.reason == "length" and max_tokens < params.max_tokens:
             ending = replace(ending, reason="context")
-    except ServerError as error:
-        ending = replace(NOT_ENDED, reason="failed")
-        failures = [Failed(lane, cycles.cycle, "engine", error.sentence, True, cycles.at)]
-    final = Cycles(lane)
+    except ServerError as failure:
+        ending, error = Ending("failed", 0.0), failure
+    cycles = Cycles(lane)
     steps, counted = make_steps(chunks, ending, facts.speculates)
-    events = [event for step in steps for event in final.events(step)]
+    events = [event for step in steps for event in cycles.events(step)]
     # All time after the first token counts as the target's: servers do not report the time of drafting.
-    text, decode_s = "".join(chunk.text for chunk in chunks), final.at - final.first
-    finished = Finished(lane, ending.reason, final.total, text, final.at, final.first, 0.0, decode_s, 0.0)
-    if not failures:
-        drafted, accepted = (ending.drafted, ending.accepted) if counted == "totals" else (None, None)
-        finished = replace(finished, counted=counted, drafted=drafted, accepted=accepted)
-    yield from (*failures, finished)
-    return [started, *events, *failures, finished]
+    text, decode_s = "".join(chunk.text for chunk in chunks), cycles.at - cycles.first
+    finished = Finished(lane, ending.reason, cycles.total, text, cycles.at, cycles.first, 0.0, decode_s, 0.0)
+    if error is not None:
+        failed = Failed(lane, cycles.cycle, "engine", error.sentence, True, cycles.at)
+        return [started, *events, failed, finished]
+    drafted, accepted = (ending.drafted, ending.accepted) if counted == "totals" else (None, None)
+    return [started, *events, replace(finished, counted=counted, drafted=drafted, accepted=accepted)]
 
 
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
@@ -138,15 +123,6 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
         drafted, accepted = chunk.drafted - (before[-1].drafted or 0), chunk.accepted - (before[-1].accepted or 0)
         if not 0 <= accepted <= drafted <= fields.MAX_DRAFT or len(chunk.tokens) > accepted + 1:
             raise fields.unreadable("counts of drafts")
-
-
-def newest(chunks: Sequence[Chunk], speculates: bool | None) -> list[Step]:
-    """Make the steps of the last chunk without the counts that come at the end; none if the chunk has no tokens."""
-    *before, last = (chunk for chunk in chunks if chunk.tokens or chunk is chunks[-1])
-    if not last.tokens or not before:
-        return make_steps([last], NOT_ENDED, speculates)[0]
-    earlier = Chunk("", (Token(""),), before[-1].at, before[-1].drafted, before[-1].accepted)
-    return make_steps([earlier, last], NOT_ENDED, speculates)[0][1:]
 
 
 class Cycles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -28,34 +28,26 @@ def naive_medusa(weights: Weights, text: list[int], count: int = 4, blocks: int 
 
 
 @torch.no_grad()
-def naive_eagle3(
-    weights: Weights,
-    text: list[int],
-    drafted: list[int],
-    before_residual: bool = False,
-    taps: Sequence[int] = TAPS,
-) -> Tensor:
+def naive_eagle3(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
     """Logits of one token more after `text` and `drafted`, over the draft vocabulary.  # [draft V]"""
     states = MODEL(torch.tensor([text[:-1]]), output_hidden_states=True).hidden_states
-    stream = F.linear(torch.cat([states[tap][0] for tap in taps], -1), weights["fc.weight"])
+    stream = F.linear(torch.cat([states[tap][0] for tap in TAPS], -1), weights["fc.weight"])
     for count in range(len(drafted) + 1):
-        last = naive_layer(weights, text[1:] + drafted[:count], stream, before_residual)[-1:]
+        last = naive_layer(weights, text[1:] + drafted[:count], stream)[-1:]
         stream = torch.cat([stream, last])
     return F.linear(norm(last, weights["norm.weight"])[-1], weights["lm_head.weight"])
 
 
-def naive_layer(weights: Weights, tokens: list[int], stream: Tensor, before_residual: bool) -> Tensor:
-    """With the target's words or the head's own; the residual is the stream, or the stream behind its norm."""
+def naive_layer(weights: Weights, tokens: list[int], stream: Tensor) -> Tensor:
+    """With the target's words; the residual is the stream."""
 
     def part(name: str) -> Tensor:
         return weights[f"midlayer.{name}.weight"]
 
     n = len(stream)
-    words = weights.get("embed_tokens.weight", MODEL.model.embed_tokens.weight)[torch.tensor(tokens)]
-    normed = norm(stream, part("hidden_norm"))
-    x = torch.cat([norm(words, part("input_layernorm")), normed], -1)
-    seen = torch.full((n, n), float("-inf")).triu(1)
-    return attended(part, x, normed if before_residual else stream, seen)
+    words = MODEL.model.embed_tokens.weight[torch.tensor(tokens)]
+    x = torch.cat([norm(words, part("input_layernorm")), norm(stream, part("hidden_norm"))], -1)
+    return attended(part, x, stream, torch.full((n, n), float("-inf")).triu(1))
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from specdec.proof.warp import warped
 from specdec.sampling import probabilities, RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids
-from tests.toyheads import Make, MAKERS, path_to, Run, TARGET, TEXT, view_of, WARM
+from tests.toyheads import Make, MAKERS, Run, TARGET, TEXT, view_of, WARM
 
 MODEL = TableModel(9, seed=4, context=64)
 every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -55,7 +55,7 @@ def test_rejected_tokens_are_forgotten(name: str) -> None:
         used = Run(make)
         for _ in range(7):
             proposal = used.propose(rng.choice((0, 1, 2, 3, 5)), rng.randrange(99))
-            path = path_to(proposal, rng.randrange(-1, len(proposal)))
+            path = proposal.tree.path(rng.randrange(-1, len(proposal)))
             used.commit(proposal, path, rng.randrange(TARGET.vocabulary))
             for _ in range(rng.choice((0, 0, 0, 4))):
                 used.commit(Proposal(), (), rng.randrange(TARGET.vocabulary))
@@ -70,7 +70,7 @@ def test_behind_every_cycle_the_targets_cache_is_a_fresh_prefills(make: Make) ->
     rng, run = random.Random(3), Run(make)
     for _ in range(6):
         proposal = run.propose(4, rng.randrange(99))
-        run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
+        run.commit(proposal, proposal.tree.path(rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
         fresh = TARGET.forward(run.text, TARGET.new_cache(160))
         assert torch.allclose(run.view.forward(run.text[-1:], run.cache), fresh, atol=1e-4)
         run.cache.keep(len(run.text) - 1)

@@ -37,7 +37,6 @@ from tests.toyheads import (
     MODEL,
     mtp_weights,
     ours,
-    path_to,
     Run,
     shape,
     TAPS,
@@ -74,7 +73,7 @@ def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WAR
     for _ in range(count):
         proposal = run.propose(k, rng.randrange(99), params)
         seen.append((list(run.text), proposal))
-        run.commit(proposal, path_to(proposal, rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
+        run.commit(proposal, proposal.tree.path(rng.randrange(-1, len(proposal))), rng.randrange(TARGET.vocabulary))
     return seen
 
 
@@ -127,7 +126,7 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
         assert len(tree) <= NODES and tree.probs is None
         shares = []
         for node, token in enumerate(tree.tokens):
-            above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
+            above = [tree.tokens[i] for i in tree.tree.path(tree.parents[node])]
             distribution = naive_eagle3(eagle3_weights(), text, above).softmax(-1)
             share = float(distribution[DRAFT_IDS.index(token)])
             shares.append(share if tree.parents[node] < 0 else share * shares[tree.parents[node]])
@@ -148,7 +147,7 @@ def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: Sampl
         if params is WARM:
             assert tree.parents[: len(shapes[name])] == shapes[name]
         for node, token in enumerate(tree.tokens):
-            above = [tree.tokens[i] for i in path_to(tree, tree.parents[node])]
+            above = [tree.tokens[i] for i in tree.tree.path(tree.parents[node])]
             if name == "medusa:tree":
                 logits = naive_medusa(medusa_weights(), text, 4)[len(above)]
             else:

@@ -38,8 +38,8 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
     found = ours.forward(IDS, ours.new_cache(len(IDS)), rows=len(IDS)).float()
     torch.testing.assert_close(found, expected, atol=2e-4, rtol=1e-4)
     words = AutoTokenizer.from_pretrained(folders / name)
-    text = "In 1984, the old keeper said:\n    return x  # 30 km"
-    assert words.encode(text) == load().tokenizer.encode(text, add_special_tokens=False).ids
+    for text in ("In 1984, the old keeper said:\n    return x  # 30 km", "naïve 日本 🙂"):
+        assert words.encode(text) == load().tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> None:

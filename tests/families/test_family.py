@@ -1,8 +1,7 @@
-"""The embedded family: it loads in transformers, speaks, and speculation leaves its text as it is."""
+"""The embedded family: it speaks, and speculation leaves its text as it is."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
@@ -20,8 +19,6 @@ from specdec.families.zoo import EMBEDDED, Family
 from specdec.figures import machine
 from specdec.lanes.race import make_task, race
 from specdec.loop import generate
-from specdec.models.transformer import Transformer
-from specdec.rules import make_rule
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
@@ -37,30 +34,6 @@ def exact() -> Family:
     costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05)  # measuring them takes seconds
     family.costs.setdefault("draft_model", costs)
     return family
-
-
-@pytest.mark.parametrize("part", ["target", "draft_model"])
-def test_transformers_loads_it_and_agrees(exact: Family, part: str) -> None:
-    """The file does, that is; the family keeps its drafts in eight bits, where that pays."""
-    from transformers import AutoModelForCausalLM
-
-    theirs = AutoModelForCausalLM.from_pretrained(EMBEDDED / part, dtype=torch.float32).eval()
-    ours = Transformer.load(EMBEDDED / part)
-    tokens = exact.encode(PROMPT)
-    with torch.no_grad():
-        expected = theirs(torch.tensor([tokens])).logits[0]
-    assert torch.allclose(ours.forward(tokens, ours.new_cache(64), rows=len(tokens)), expected, atol=2e-4)
-
-
-def test_the_tokenizer_is_what_transformers_reads(exact: Family) -> None:
-    from transformers import AutoTokenizer
-
-    theirs = AutoTokenizer.from_pretrained(EMBEDDED / "tokenizer")
-    for text in (PROMPT, "def f(x):\n    return x + 10\n", "naïve 日本 🙂", "<|endoftext|>"):
-        ours = exact.encode(text)[1:]
-        assert b"".join(map(exact.pieces.bytes, ours)).decode() == text
-        if "<|" not in text:
-            assert ours == theirs.encode(text, add_special_tokens=False)
 
 
 def drafting(family: Family) -> list[str]:
@@ -81,20 +54,6 @@ def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int)
     for i, drafter in enumerate(drafting(exact)):
         k = (1, 3, 8)[(i + domain) % 3]
         assert greedy_ids(exact, prompt, drafter, k, 24) == plain, (drafter, k)
-
-
-@pytest.mark.long
-def test_shared_noise_text_is_plain_text_for_every_drafter(exact: Family) -> None:
-    compared = 0
-    for i, prompt in enumerate([prompts[2] for prompts in PROMPTS.values()]):
-        params = SamplingParams(0.7, top_p=0.95, max_tokens=24, seed=i, ignore_end=True)
-        plain, *others = (
-            ids(list(generate(make_task(exact, exact.encode(prompt), drafter, k, params, make_rule("shared_noise")))))
-            for drafter, k in [("none", 0), *zip(drafting(exact), itertools.cycle((1, 5)))]
-        )
-        compared += len(others)
-        assert all(other == plain for other in others), prompt
-    assert compared >= 35
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)

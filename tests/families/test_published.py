@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import models, pre_tokenizers, processors, Tokenizer
 
-from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
+from specdec.drafters.eagle3 import Eagle3Head
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
 from specdec.events import Failed
 from specdec.families import zoo
@@ -23,7 +23,7 @@ from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import completed, output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
-from tests.drafters.naiveheads import naive_eagle3, naive_medusa, Weights
+from tests.drafters.naiveheads import naive_medusa, Weights
 from tests.drafters.test_heads import cycles, Watched
 from tests.families import toypairs
 from tests.tokens import ids
@@ -35,7 +35,6 @@ from tests.toyheads import (
     medusa_weights,
     MODEL,
     shape,
-    TAPS,
     TARGET,
     TEXT,
     WIDTH,
@@ -81,11 +80,6 @@ def renamed(weights: Weights, layer: str) -> Weights:
     return {name.replace("midlayer.", layer): tensor for name, tensor in weights.items()}
 
 
-def own_words() -> Weights:
-    torch.manual_seed(8)
-    return {"embed_tokens.weight": torch.randn(23, WIDTH)}
-
-
 def speculators(before_residual: bool, **facts: Any) -> dict[str, Any]:
     layer = {k: v for k, v in eagle3_config().items() if k not in ("eagle_config", "draft_vocab_size")}
     return {
@@ -103,59 +97,16 @@ def counted(*ids: int) -> dict[str, Any]:
     return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": list(ids), "use_aux_hidden_state": True}}
 
 
-WHOLE = {name: w for name, w in eagle3_weights(ids=range(23)).items() if name not in ("d2t", "t2d")}
-FIVE = {**eagle3_weights(), "fc.weight": torch.randn(WIDTH, 5 * WIDTH, generator=torch.Generator().manual_seed(4)) / 4}
-HALF = {name: w.bfloat16() if w.is_floating_point() else w for name, w in eagle3_weights().items()}
-OWN = {**eagle3_weights(), **own_words()}
-COPIES = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
-# layout: tensors under the authors' names, as stored, config.json, layers fused, residual after the norm
-EAGLES: dict[str, tuple[Weights, Weights, dict[str, Any], tuple[int, ...], bool]] = {
-    "SGLang": (
-        eagle3_weights(), eagle3_weights(), plain_config(**counted(0, 3, 4)), (1, 4, 5), False,
-    ),
-    "speculators": (
-        OWN, {**renamed(OWN, "layers.0."), **COPIES}, speculators(False), TAPS, False,
-    ),
-    "speculators, norm before residual": (
-        OWN, renamed(OWN, "layers.0."), speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5]),
-        (1, 3, 5), True,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("layout", EAGLES)
-def test_an_eagle3_head_says_what_the_naive_one_says(layout: str, tmp_path: Path) -> None:
-    weights, stored, config, taps, before_residual = EAGLES[layout]
-    folder = written(tmp_path / "head", stored, config)
-    head = load_drafter(folder, TARGET, words(23))
-    assert isinstance(head, Eagle3Head)
-    run = EagleRun(head)
-    weights = {name: w.float() if w.is_floating_point() else w for name, w in weights.items()}
-    seen, logits = cycles(run, 4, 3, seed=2), iter(run.logits)
-    for text, proposal in seen:
-        for index, row in zip(range(len(proposal)), logits, strict=False):
-            drafted = list(proposal.tokens[:index])
-            expected = naive_eagle3(weights, text, drafted, before_residual, taps)
-            assert torch.allclose(row, expected, atol=2e-4)
-    assert next(logits, None) is None
-
-
-class EagleRun(Watched):
-    """With the features that the head asks for."""
-
-    def __init__(self, head: Eagle3Head) -> None:
-        def make(view: Any) -> Eagle3Drafter:
-            view.taps = head.taps
-            return Eagle3Drafter(view, head, 120)
-
-        super().__init__(make)
-
-
-def deep_medusa() -> Weights:
-    """Two blocks a head, and an output matrix of its own."""
-    second = {name.replace(".0.", ".1."): w for name, w in medusa_weights(seed=9).items()}
-    outputs = {name.replace(".1.", ".2."): w for name, w in medusa_weights(outputs=23).items() if ".linear" not in name}
-    return medusa_weights() | second | outputs
+def test_layers_are_those_that_a_config_names_and_copies_of_the_target_are_left_out(tmp_path: Path) -> None:
+    """`test_published_logits.py` holds the numbers of each layout."""
+    copies = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
+    named = speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5])
+    stored = {**renamed(eagle3_weights(), "layers.0."), **copies}
+    for i, (weights, config, taps) in enumerate(
+        ((eagle3_weights(), plain_config(**counted(0, 3, 4)), (1, 4, 5)), (stored, named, (1, 3, 5)))
+    ):
+        head = load_drafter(written(tmp_path / str(i), weights, config), TARGET, words(23))
+        assert isinstance(head, Eagle3Head) and head.taps == taps
 
 
 @pytest.mark.parametrize(
@@ -163,7 +114,7 @@ def deep_medusa() -> Weights:
     [
         (medusa_weights(outputs=30), 1, ""),  # rows behind the target's 23 only pad
         (medusa_weights(), 1, "medusa_head."),
-        (deep_medusa(), 2, ""),
+        (medusa_weights(outputs=23, blocks=2), 2, ""),
     ],
 )
 def test_medusa_heads_say_what_the_naive_ones_say(weights: Weights, layers: int, prefix: str, tmp_path: Path) -> None:

@@ -65,8 +65,7 @@ def record(address: str, name: str, flags: str) -> None:
     server = door.connect(address)
     for prompt in PROMPTS.values():
         for params in SETTINGS.values():
-            for _ in lane.race(server, None, prompt, params, TOP):
-                pass
+            lane.race(server, None, prompt, params, TOP)
     ids = server.tokenize(PROMPTS["story"])
     server.sample(ids, SHORT, 5)
     server.distribution(ids, SHORT, 5)

@@ -17,8 +17,8 @@ import pytest
 from specdec import cli
 from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane
-from specdec.servers.base import Server, ServerError
-from specdec.servers.connect import connect
+from specdec.servers.base import ServerError
+from specdec.servers.connect import connect, Server
 from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub
@@ -56,12 +56,11 @@ def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
 
 def run(server: Server) -> tuple[str, list[Any]]:
     """The sentence of the failure, and the run; it must end like any other."""
-    *_, last = lane.race(server, None, "Once", PARAMS)
-    assert isinstance(last, lane.FinalTrace)
-    assert isinstance(last.events[-1], Finished) and last.events[-1].reason == "failed"
-    (failed,) = (e for e in last.events if isinstance(e, Failed))
+    events = lane.race(server, None, "Once", PARAMS)
+    assert isinstance(events[-1], Finished) and events[-1].reason == "failed"
+    (failed,) = (e for e in events if isinstance(e, Failed))
     assert failed.fatal
-    return failed.reason, list(last.events)
+    return failed.reason, events
 
 
 GOOD = [event(" a"), event(" b")]
@@ -174,11 +173,10 @@ def test_what_is_no_server_of_these_is_not_guessed_at(models: Any, said: str) ->
 def test_the_key_goes_into_one_header_alone() -> None:
     with Stub(vllm(lambda _: Reply.stream([*GOOD, event(finish="length"), "[DONE]"]))) as stub:
         server = connect(stub.address, KEY, QUICK)
-        *_, last = lane.race(server, None, "Once", PARAMS)
+        events = lane.race(server, None, "Once", PARAMS)
         assert {asked.headers["authorization"] for asked in stub.asked} == {f"Bearer {KEY}"}
         assert all(KEY not in asked.path + json.dumps(asked.body) for asked in stub.asked)
-    assert isinstance(last, lane.FinalTrace)
-    assert KEY not in repr(last) + repr(lane.about(server)) + repr(server.facts)
+    assert KEY not in repr(events) + repr(lane.about(server)) + repr(server.facts)
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "ключ", "a\x00b"])
@@ -189,11 +187,12 @@ def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
 
 
 def test_who_stops_hangs_up() -> None:
+    def stop(text: str) -> None:
+        raise KeyboardInterrupt
+
     with Stub(vllm(endless)) as stub:
-        race = lane.race(connect(stub.address), None, "Once", SamplingParams(max_tokens=500))
-        while not isinstance(next(race), Committed):
-            pass
-        race.close()
+        with pytest.raises(KeyboardInterrupt):
+            lane.race(connect(stub.address), None, "Once", SamplingParams(max_tokens=500), on_text=stop)
         assert stub.hung_up.wait(10)
 
 

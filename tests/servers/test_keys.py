@@ -1,4 +1,4 @@
-"""A key goes to its server, to a plain one on the same host, and nowhere else, whoever connects."""
+"""A request goes to the address that was typed, a key to its host as well, and nothing goes anywhere else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import specdec
 from specdec.servers.base import ServerError
-from specdec.servers.connect import connect_pair, takes_key
+from specdec.servers.connect import connect, connect_pair, origin, takes_key
 from tests.servers.stub import Asked, Reply, Stub
 from tests.servers.test_bad import KEY, vllm
 
@@ -59,6 +59,23 @@ def test_where_a_key_may_go(address: str, plain: str, taken: bool) -> None:
     assert takes_key(plain, address) is taken
 
 
-def test_what_is_no_address_is_refused_before_the_first_is_asked() -> None:
-    with pytest.raises(ServerError, match="begins with http"):
-        connect_pair("http://127.0.0.1:1", "nowhere", KEY)
+def test_requests_go_past_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub(lambda _: Reply.of({"data": []})) as stub, Stub(lambda _: Reply.of({})) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.address)
+        with pytest.raises(ServerError, match="names no model"):
+            connect(stub.address)
+        assert len(stub.asked) == 1 and not proxy.asked
+
+
+def test_an_address_has_one_form() -> None:
+    assert origin(" HTTP://Example.com:80/v1/ ") == "http://example.com"
+    assert origin("https://[::1]:8000") == "https://[::1]:8000"
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:8000", "ftp://x", "http://", "http://a:b@x", "http://x/path",
+                                     "http://x?y", "http://x:99999"])  # fmt: skip
+def test_what_is_no_address_is_refused_before_anything_is_sent(address: str) -> None:
+    for pair in ((address, ""), ("http://127.0.0.1:1", address)):
+        with pytest.raises(ServerError, match="address"):
+            connect_pair(*pair, KEY)

@@ -33,12 +33,12 @@ LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"
 RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, LLAMA, LLAMA_PLAIN)
 
 
-def watched(name: str, kind: str, how: str) -> tuple[list[Event], list[Event]]:
-    """The events as they came, and as they were told again."""
+def watched(name: str, kind: str, how: str) -> list[Event]:
+    parts = list[str]()
     with replay(name) as stub:
-        *live, last = lane.race(connect(stub.address), None, PROMPTS[kind], SETTINGS[how], TOP)
-    assert isinstance(last, lane.FinalTrace)
-    return [event for event in live if not isinstance(event, lane.FinalTrace)], list(last.events)
+        events = lane.race(connect(stub.address), None, PROMPTS[kind], SETTINGS[how], TOP, parts.append)
+    assert isinstance(events[-1], Finished) and "".join(parts) == events[-1].text
+    return events
 
 
 def listed_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
@@ -50,25 +50,20 @@ def listed_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
     return steps
 
 
-def accepted(events: list[Event]) -> list[int]:
-    return [event.accepted for event in events if isinstance(event, Committed)][1:]
-
-
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.parametrize("how", SETTINGS)
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: str, how: str) -> None:
-    live, final = watched(name, kind, how)
-    for events in (live, final):
-        committed = [event for event in events if isinstance(event, Committed)]
-        finished = events[-1]
-        assert isinstance(events[0], Started) and isinstance(finished, Finished)
-        assert sum(len(event.tokens) for event in committed) == finished.tokens == committed[-1].total > 0
-        pieces = "".join(piece for event in committed for piece in event.pieces)
-        assert finished.text == (pieces.removesuffix("<|endoftext|>") if finished.reason == "end" else pieces)
-        assert [event.at for event in committed] == sorted(event.at for event in committed)
-        assert UNNAMED not in (token for event in committed for token in event.tokens)
-    assert "".join(event.text for event in final if isinstance(event, Committed)) == final[-1].text
+    final = watched(name, kind, how)
+    committed = [event for event in final if isinstance(event, Committed)]
+    finished = final[-1]
+    assert isinstance(final[0], Started) and isinstance(finished, Finished)
+    assert sum(len(event.tokens) for event in committed) == finished.tokens == committed[-1].total > 0
+    pieces = "".join(piece for event in committed for piece in event.pieces)
+    assert finished.text == (pieces.removesuffix("<|endoftext|>") if finished.reason == "end" else pieces)
+    assert [event.at for event in committed] == sorted(event.at for event in committed)
+    assert UNNAMED not in (token for event in committed for token in event.tokens)
+    assert "".join(event.text for event in committed) == finished.text
     header = replace(live_header(PROMPTS[kind], {}), lanes=("speculative",), machine={})
     again = Trace.loads(Trace(header, tuple(final)).dumps())
     assert again.events == tuple(final)
@@ -79,7 +74,7 @@ def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: st
 @pytest.mark.parametrize("how", SETTINGS)
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None:
-    _, final = watched(name, kind, how)
+    final = watched(name, kind, how)
     drafts = [event for event in final if isinstance(event, Verified) and event.positions]
     told = listed_steps(name, kind, how)
     assert [len(event.positions) for event in drafts] == told["per_step_drafted"]
@@ -97,8 +92,8 @@ def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None
 
 @pytest.mark.parametrize("how", SETTINGS)
 def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
-    live, final = watched(LLAMA, "code", how)
-    assert accepted(live) == accepted(final)
+    final = watched(LLAMA, "code", how)
+    accepted = [event.accepted for event in final if isinstance(event, Committed)][1:]
     assert isinstance(final[-1], Finished) and final[-1].counted == "exact"
     last = next(
         json.loads(call["blocks"][-1].removeprefix("data: "))
@@ -106,7 +101,7 @@ def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
         if call["body"] and call["body"].get("stream") and final[-1].text == text_of(call["blocks"])
     )
     stats = LaneStats.from_events(final, "speculative")
-    assert (stats.drafted, sum(accepted(final))) == tuple(
+    assert (stats.drafted, sum(accepted)) == tuple(
         last["timings"].get(name, 0) for name in ("draft_n", "draft_n_accepted")
     )
 
@@ -127,7 +122,7 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
         row = probabilities(target.forward(list(ids), target.new_cache(64), (), 1), params)[-1]
     assert len(told) == 5
     assert {token: pytest.approx(float(row[token]), abs=1e-4) for token in told} == told
-    _, final = watched(LLAMA_PLAIN, "story", "sampled")
+    final = watched(LLAMA_PLAIN, "story", "sampled")
     assert all(
         0.0 < event.p <= 1.0 and event.distribution
         for event in final
@@ -145,7 +140,7 @@ def float_draft() -> DraftModelDrafter:
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> None:
     """The same weights, K and tokens: the same text; with vLLM in the same cycles, with the same drafts kept."""
-    _, final = watched(name, kind, "greedy")
+    final = watched(name, kind, "greedy")
     family = load()
     with replay(name) as stub:
         ids = connect(stub.address).tokenize(PROMPTS[kind])
@@ -168,7 +163,7 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
 
 def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
     for how, known in (("greedy", True), ("sampled", False)):
-        _, final = watched(SPECULATIVE, "story", how)
+        final = watched(SPECULATIVE, "story", how)
         verified = [event for event in final if isinstance(event, Verified)]
         taken = [x for event in verified for x in event.positions if x.status == "accepted"]
         assert taken and {x.p for x in taken} == {1.0 if known else None}
@@ -194,12 +189,9 @@ def test_who_it_is_and_what_it_serves_is_asked() -> None:
 
 def test_a_race_merges_two_lanes_by_their_clocks() -> None:
     with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
-        *live, last = lane.race(connect(fast.address), connect(slow.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
-    assert isinstance(last, lane.FinalTrace)
-    lanes = [event.lane for event in live if not isinstance(event, lane.FinalTrace)]
-    assert lanes == sorted(lanes, reverse=True)  # one after the other
-    assert {event.lane for event in last.events[:8]} == {"speculative", "plain"}
-    texts = {event.lane: event.text for event in last.events if isinstance(event, Finished)}
+        events = lane.race(connect(fast.address), connect(slow.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
+    assert {event.lane for event in events[:8]} == {"speculative", "plain"}
+    texts = {event.lane: event.text for event in events if isinstance(event, Finished)}
     assert texts["speculative"] == texts["plain"]
 
 
@@ -220,7 +212,7 @@ def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch: 
 
 
 def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(lane.race, "__defaults__", (TOP,))
+    monkeypatch.setattr(lane.race, "__defaults__", (TOP, *lane.race.__defaults__[1:]))
     words = [PROMPTS["story"], "--temperature", "0", "--max-tokens", "24", "--seed", "0"]
     with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
         save = ["--save", str(tmp_path / "run.jsonl")]
