@@ -32,6 +32,7 @@ from .lanes.executor import generate
 from .lanes.interleave import PEER, SPECULATIVE
 from .lanes.probe import Report
 from .lanes.race import make_task, race
+from .lanes.reading import OnRead
 from .lanes.transformers import usual_drafter
 from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
@@ -210,9 +211,14 @@ class Engine:
                 raise RunFailed(f"the lane {event.lane} broke off: {event.reason}", trace)
         return trace
 
-    def race_request(self, request: RunRequest, details: bool = True) -> Generator[Event, None, None]:
-        """Yield a race's events as they come. `request` leaves nothing open. Closing the iterator ends the run."""
-        return race(self.models, **request.arguments, details=details)
+    def race_request(
+        self, request: RunRequest, details: bool = True, on_read: OnRead | None = None
+    ) -> Generator[Event, None, None]:
+        """Yield a race's events as they come. `request` leaves nothing open. Closing the iterator ends the run.
+
+        `on_read` is told, between two events, how many tokens of a long prompt a lane has read, and of how many.
+        """
+        return race(self.models, **request.arguments, details=details, on_read=on_read)
 
     def release_memory(self) -> None:
         """Free the captured graphs that no run uses."""

@@ -270,6 +270,8 @@ def run(
 ) -> None:
     """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
 
+    Between lines, steps named `read` say how much of a long prompt the lane `text` has read.
+
     `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
     """
     engine = engines.get(request.family, device)
@@ -279,7 +281,11 @@ def run(
     choice = engine.choose(request.drafter, request.k, request.params.temperature, False, request.peer)
     send(choice)
     request = replace(request, drafter=choice.drafter, k=choice.k)
-    events = engine.race_request(request)  # can still refuse the prompt, so the header comes after it
+
+    def on_read(lane: str, done: int, total: int) -> None:
+        send(Step("read", done, total, text=lane))
+
+    events = engine.race_request(request, on_read=on_read)  # can still refuse the prompt, so the header comes after it
     lines, last = live_header(request.prompt, engine.models.describe(), kind, request.peer).line(), 0.0
     with contextlib.closing(events):
         for event in events:

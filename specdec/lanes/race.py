@@ -15,6 +15,7 @@ from ..verify import RejectionSampling, Rule
 from .executor import generate
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
+from .reading import OnRead, reported
 from .transformers import assisted
 
 
@@ -64,18 +65,22 @@ def race(
     details: bool = True,
     rule: str | Rule = "rejection",
     peer: bool = False,
+    on_read: OnRead | None = None,
 ) -> Generator[Event, None, None]:
     """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers as a lane.
+
+    `on_read` is told how much of a long prompt a lane has read.
 
     Raises PromptError for a prompt that is empty or too long; ValueError for any other argument that cannot run, such
     as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
     judge = rules.make_rule(rule) if isinstance(rule, str) else rule
     task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
-    lanes = {SPECULATIVE: generate(task(drafter, k, rule=judge))}
+    watched = partial(reported, on_read=on_read) if on_read else lambda task: task
+    lanes = {SPECULATIVE: generate(watched(task(drafter, k, rule=judge)))}
     if peer:
         lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
     # By the same rule, so that both have the same kind of sampler.
     plain_rule = judge if judge.lossless else RejectionSampling()
-    lanes[PLAIN] = generate(task("none", 0, rule=plain_rule, lane=PLAIN))
+    lanes[PLAIN] = generate(watched(task("none", 0, rule=plain_rule, lane=PLAIN)))
     return interleave(lanes)

@@ -58,7 +58,7 @@ class Session:
 
     def run(self, request: RunRequest) -> Iterator[str | Step]:
         """Run all lanes live. Closing the iterator stops the run within one cycle."""
-        remark, seconds, deadline = "", limits().seconds, math.inf
+        remark, seconds, deadline, reading = "", limits().seconds, math.inf, None
         try:
             self.check_rate()
             try:
@@ -77,6 +77,12 @@ class Session:
                         if isinstance(item, str):
                             deadline = min(deadline, time.monotonic() + seconds)
                             yield item
+                            if reading and item:
+                                reading = None
+                                yield Step("running", text=sentences(remark, notice("running")))
+                        elif isinstance(item, Step) and item.name == "read":
+                            reading = item
+                            yield replace(item, text=sentences(remark, read_so_far(item)))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
                                 self.choices[request.family] = item
@@ -95,7 +101,8 @@ class Session:
                             raise TimeoutError
             yield Step("done", text=sentences(remark, notice("done")))
         except Exception as error:
-            yield explained(error, seconds)
+            unwritten = notice("unwritten", total=request.params.max_tokens)
+            yield explained(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
 
     def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Step]:
         """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
@@ -222,12 +229,17 @@ def worded(step: Step | None, remark: str = "") -> Step:
     return replace(step, text=sentences(remark, text))
 
 
-def explained(error: Exception, seconds: float) -> Step:
-    """Turn the error that ended a run into the last step, with one sentence."""
+def read_so_far(step: Step, name: str = "reading") -> str:
+    return notice(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
+
+
+def explained(error: Exception, seconds: float, undone: str = "") -> Step:
+    """Turn the error that ended a run into the last step, with one sentence. `undone` is added at the deadline."""
     if isinstance(error, ValueError):  # the engine refused the run; the message is one sentence
         return Step("error", text=translated(error.args[0] if error.args else str(error)))
     if isinstance(error, TimeoutError):
-        return Step("cut", text=notice("deadline", seconds=round(error.args[0] if error.args else seconds)))
+        deadline = notice("deadline", seconds=round(error.args[0] if error.args else seconds))
+        return Step("cut", text=sentences(deadline, undone))
     log.error("a run broke off", exc_info=error)
     return Step("error", text=notice("died" if isinstance(error, ProcessDied) else "broken"))
 

@@ -305,9 +305,31 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
     monkeypatch.setattr("specdec.ui.session.limits", lambda: replace(OWN, seconds=-1.0))
     last = list(session.run(request.check("Hi")))[-1]
-    assert last.name == "cut" and "seconds" in last.text
+    assert last.name == "cut" and "seconds" in last.text and "written its" in last.text
     assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
     assert list(race.begin("own", "Hi"))[-1][1]["value"] == last.text
+
+
+def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypatch):
+    def reading(*_, **__):
+        yield toyrun.events()[0]
+        yield Step("read", 128, 700, text="speculative")
+        yield from toyrun.events()[1:4]
+        yield Step("read", 256, 700, text="plain")
+        raise TimeoutError
+
+    class Process(toyrun.Engine):
+        def call(self, name, *arguments):
+            lines = super().call(name, *arguments) if name == "run" else iter(())
+            yield next(lines)
+            for event in reading():
+                yield event if isinstance(event, Step) else next(lines)
+
+    monkeypatch.setattr(session, "process", Process())
+    steps = [item for item in session.run(request.check("Hi")) if isinstance(item, Step)]
+    assert [step.name for step in steps[-5:]] == ["running", "read", "running", "read", "cut"]
+    assert "Reading the prompt, speculative decoding: 128 of 700 tokens." in steps[-4].text
+    assert "Reading" not in steps[-3].text and "plain decoding had read 256 of 700 tokens" in steps[-1].text
 
 
 @pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])

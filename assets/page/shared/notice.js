@@ -4,10 +4,13 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),
     bar = /** @type {HTMLProgressElement} */ (element.querySelector("progress"));
 
+  let isStopped = false;
+
   function show() {
-    line.textContent = props.value || "";
+    isStopped &&= Boolean(props.stopped); // the first update of the next run has nothing to say when stopped
+    line.textContent = (isStopped ? props.stopped : props.value) || "";
     line.classList.toggle("sd-wrong", props.wrong === true);
-    bar.hidden = !(props.share < 1);
+    bar.hidden = !(props.share < 1) || isStopped;
     bar.value = props.share;
   }
 
@@ -15,16 +18,16 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   Object.assign(line, {
     /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
     say(value, wrong = false, share = 1) {
-      Object.assign(props, { value, wrong, share });
+      Object.assign(props, { value, wrong, share, stopped: "" });
       show();
     },
   });
   show();
   watch(["value", "wrong", "share"], show);
-  // The server sends no update for Stop: the last update of the stopped work could arrive later and replace it.
-  watch("ended", () => {
-    if (!props.stopped) return;
-    line.textContent = props.stopped;
-    bar.hidden = true;
+  // The server sends no update for Stop: the last updates of the stopped work may still arrive later.
+  document.addEventListener("click", ({ target }) => {
+    if (!(target instanceof Element && target.closest("#stop"))) return;
+    isStopped = true;
+    show();
   });
 }

@@ -22,7 +22,7 @@ def build(tab: gr.Tab) -> None:
         for report in others:
             with folded(results.family_of(report), about(report)):
                 measured(report)
-        lines([words["speedups"]["own"]], elem_classes="sd-about")
+        lines([words["speedups"]["own"]], elem_classes="sd-about sd-own")
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]), gr.Row(elem_classes="sd-questions"):
@@ -41,7 +41,7 @@ def measured(report: dict[str, Any], *names: str) -> None:
     words, rows = strings("methods")["speedups"], report["rows"]
     lines(provenance(report), elem_classes="sd-recorded-badge")
     with gr.Row(elem_classes="sd-beside"):
-        with gr.Column(scale=3, min_width=300):
+        with gr.Column(scale=3, min_width=640):
             tables = {results.at(value): results.speedups(rows, value) for value in results.temperatures(rows)}
             table(
                 words["title"].format(target=target(report)),

@@ -26,7 +26,7 @@ from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, 
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
-WAITS = ("waiting", "fetch", "compile", "load", "measure")  # steps that the stage shows until the run begins
+WAITS = ("waiting", "fetch", "compile", "load", "measure", "read")  # steps that the stage shows until tokens come
 ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
@@ -304,7 +304,7 @@ def connect(
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
         live_run.then(end_run, None, screen, **INSTANT)
-        live_run.then(enable_run, None, outputs[1:], **INSTANT)
+        live_run.then(enable_run, None, outputs[2:], **INSTANT)
         live_run.then(name_chosen, [family, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
 
@@ -344,8 +344,8 @@ def end_run() -> Any:
 
 
 def enable_run() -> tuple[Any, ...]:
-    """Tell the page that the run is over, for any reason, and enable Run again."""
-    return ended(), gr.update(interactive=True), gr.update(interactive=False)
+    """Enable Run again after a run that is over, for any reason."""
+    return gr.update(interactive=True), gr.update(interactive=False)
 
 
 def name_chosen(family: Any, drafter: Any) -> Any:
