@@ -443,7 +443,7 @@ interface TheoryPage {
 type Box = Record<"left" | "right" | "top" | "bottom", number>;
 /** The questions of the Guide, by id. */
 type Entries = Record<string, { ask: string; say: (string | string[][])[] }>;
-type Hits = { questions: string[]; terms: number[] };
+type Hits = { questions: string[]; terms: number[]; places: number[] };
 type TourPage = Record<string, any>;
 type Cell = string | number | number[] | null;
 type HostPart = { at: number; script: string; tab: string; props: Props; server: Record<string, string> };

@@ -132,6 +132,9 @@ class Sheet:
             answers["sampled_run"] = f"traces/{recorded.sampled_name()}"
         if "recorded_certificates" in functions:
             answers["recorded_certificates"] = "certificates/*"
+        if "elsewhere" in functions:
+            answers["elsewhere"] = f"{self.data}/search"
+            self.files[f"{self.data}/search.js"] = data_script(f"{self.data}/search", as_json(functions["elsewhere"]()))
         if "file" in functions:
             answers["file"] = f"{self.data}/{len(self.parts)}-*"
             for kind in block.value:

@@ -14,6 +14,7 @@ from specdec.cli import app
 from specdec.figures import theory
 from specdec.ui.build import build
 from specdec.ui.tabs import labels
+from specdec.ui.tabs.guide import elsewhere
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from tools import sources
 
@@ -118,10 +119,41 @@ def test_answers_are_whole_and_what_they_say_of_others_is_dated(language: str) -
 def test_commands_in_the_answers_exist() -> None:
     said = json.dumps(WORDS["answers"], ensure_ascii=False)
     commands = [line.split() for line in re.findall(r"`specdec ([^`]+)`", said)]
-    assert {name for name, *_ in commands} == {"train", "certify", "bench", "run"}
+    assert {name for name, *_ in commands} == {"train", "certify", "bench", "run", "doctor"}
     for name, *words in commands:
         known = {option for one in typer.main.get_command(app).commands[name].params for option in one.opts}
         assert {word for word in words if word.startswith("-")} <= known, name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_search_reads_the_other_tabs_too(language: str) -> None:
+    with speaking(language):
+        places, tabs, sections = elsewhere(), set(labels()), set(strings("guide")["sections"])
+        expected = {
+            "methods": strings("drafters")["eagle3"]["card"]["how"],
+            "race": strings("player")["define"]["tau"],
+            "lossless": strings("lossless")["mistakes"]["one_coin"]["what"],
+            "theory": strings("theory")["labels"]["wallsub"],
+            "mistakes": strings("guide")["mistakes"][0][1],
+            "practice": strings("guide")["practice"]["uses"],
+            "about": strings("guide")["about"]["not"][0],
+        }
+    assert {place for place, *_ in places} == set(expected) <= tabs | sections
+    assert all(heading and text for _, heading, text in places)
+    for name, text in expected.items():
+        assert any(place == name and text in told for place, _, told in places), name
+
+
+@pytest.mark.parametrize(
+    ("language", "typed"), [("en", ("distillation", "seed", "GPU memory")), ("zh", ("蒸馏", "种子", "显存"))]
+)
+def test_what_people_type_is_found(language: str, typed: tuple[str, ...]) -> None:
+    told = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))
+    with speaking(language):
+        entries = [*elsewhere(), *told["glossary"], *told["answers"]["list"].values()]
+    texts = [json.dumps(entry, ensure_ascii=False) for entry in entries]
+    for words in typed:
+        assert any(all(word.lower() in text.lower() for word in words.split()) for text in texts), words
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -43,11 +43,26 @@ export function convert(/** @type {string} */ name, /** @type {number} */ value,
 
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
-  method: ["which", "best", "train", "adapters", "template", "local", "chain", "vision", "diffusion"],
-  text: ["match", "tools", "bursts", "batch", "beam", "penalties", "logprobs", "side"],
-  speed: ["nothing", "convert", "constant", "long", "quantised", "hybrid", "measure", "chunks", "good", "gate"],
+  method: ["which", "best", "train", "adapters", "template", "vision"],
+  text: ["match", "safety", "tools", "bursts", "batch", "beam", "penalties", "logprobs", "side"],
+  speed: [
+    "nothing",
+    "zero",
+    "convert",
+    "constant",
+    "limit",
+    "spread",
+    "reading",
+    "long",
+    "quantised",
+    "measure",
+    "chunks",
+    "good",
+    "gate",
+  ],
   server: ["load", "chunked", "prefix", "kv", "parallel"],
   price: ["bill", "energy", "prompt", "memory"],
+  page: ["timeline", "stored", "licence", "threads"],
 };
 
 /** Lists where the page shows more about a question: tabs, a fold in the tab, and sections of the Guide.
@@ -62,7 +77,6 @@ export const SEE_ALSO = {
   nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },
   convert: { tabs: ["theory"], sections: ["glossary"] },
   domain: { tabs: ["methods"] },
-  diffusion: { sections: ["glossary"] },
   penalties: { sections: ["glossary"] },
   measure: { sections: ["mistakes"] },
   good: { tabs: ["lossless"] },
@@ -70,9 +84,10 @@ export const SEE_ALSO = {
   prompt: { sections: ["glossary"] },
   bill: { sections: ["mistakes"] },
   template: { sections: ["glossary"] },
-  hybrid: { sections: ["glossary"] },
   load: { tabs: ["theory"], fold: "wall", sections: ["practice"] },
-  local: { sections: ["practice"] },
+  limit: { tabs: ["theory"] },
+  spread: { tabs: ["methods"] },
+  timeline: { tabs: ["race"] },
 };
 
 /** Marks the text between backticks as code. @param {string} text */

@@ -18,7 +18,8 @@ export const PAGES = [
 ];
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
-export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
+/** @type {Mount} */
+export function mount(element, props, _watch, _trigger, server) {
   const [texts, tabs, sources] = [props.words, props.tabs, props.sources].map((text) => JSON.parse(text)),
     root = element.querySelector(".sd-guide"),
     part = findParts(root);
@@ -134,8 +135,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   part.nav.setAttribute("aria-label", texts.tab);
   part.nav.append(...links);
   part.body.append(...pages);
-  const searchBox = createSearchBox(texts, root, showHits);
+  const searchBox = createSearchBox(texts, tabs, server, root, showHits);
   part.nav.after(searchBox.box);
+  part.body.append(searchBox.others);
   showPage(0);
   root.addEventListener("click", (event) => {
     const link = /** @type {any} */ (event.target).closest(`a[href^="${GUIDE_URL}"]`);

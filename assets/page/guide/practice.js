@@ -5,7 +5,7 @@ import { fillText } from "#page/race/text.js";
 import { createLead, createFold, createSourceNote } from "#page/guide/prose.js";
 
 /** @param {GuideTexts} texts @param {Record<string, any>} sources */
-export function createPractice({ practice: texts }, { systems, defaults, beside }) {
+export function createPractice({ practice: texts }, { systems, defaults, uses, beside }) {
   const createNote = (/** @type {any} */ system) => createSourceNote(texts.checked, system),
     foldNote = (/** @type {string} */ note, /** @type {any} */ system) =>
       createFold(texts.heads.note, note ? html("p", {}, note) : null, createNote(system));
@@ -35,6 +35,7 @@ export function createPractice({ practice: texts }, { systems, defaults, beside 
     createTable("sd-gd-systems", Object.values(texts.defaults_heads), defaultRows),
     html("h3", {}, texts.uses_title),
     html("p", {}, texts.uses),
+    uses.map(createNote),
     html("h3", {}, texts.beside_title),
     html("p", {}, texts.beside),
     beside.map(createNote),

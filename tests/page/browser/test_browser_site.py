@@ -112,6 +112,8 @@ def test_every_tab_works_from_files(opened):
 
     press_tab(page, "guide")
     expect(page.locator(".sd-gd-page:visible section").first).to_be_visible()
+    page.get_by_role("searchbox").fill("distillation vocabulary")
+    expect(page.get_by_role("button", name="See it: Methods").filter(visible=True)).to_be_visible()
 
 
 def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, address):

@@ -321,7 +321,7 @@ def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(open_pag
     box, answers, terms = (
         page.get_by_role("searchbox"),
         page.locator("[data-answer]"),
-        page.locator(".sd-gd-glossary > div"),
+        page.locator("[data-section=glossary] dl > div"),
     )
     everything = answers.count()
     box.fill("Prefill")
@@ -333,7 +333,21 @@ def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(open_pag
     expect(page.locator("[data-answer][open]")).to_have_count(1)
     box.press("Escape")
     assert box.input_value() == "" and answers.filter(visible=True).count() == everything
-    box.fill("no such text")
+    box.fill("no suchtext")
     expect(page.get_by_text(strings("guide")["search"]["none"])).to_be_visible()
+    elsewhere, card = (
+        page.get_by_role("heading", name=strings("guide")["search"]["elsewhere"]),
+        "distillation vocabulary",
+    )
+    expect(elsewhere).not_to_be_visible()
+    box.fill(card)
+    expect(elsewhere).to_be_visible()
+    page.get_by_role("button", name="See it: Methods").filter(visible=True).click()
+    assert page.get_by_role("tab", name="Methods").get_attribute("aria-selected") == "true"
+    open_guide(page)
+    box.fill("TEXT WORSE weak draft")
+    page.get_by_role("link", name="See it: Common mistakes").filter(visible=True).click()
+    expect(page.locator("[data-section=mistakes]")).to_be_visible()
+    assert box.input_value() == "" and not elsewhere.is_visible()
     open_guide(page, "Glossary")
     assert box.input_value() == "" and terms.filter(visible=True).count() == terms.count()

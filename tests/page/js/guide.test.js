@@ -60,14 +60,22 @@ test("every section stands on one sub-page, and each sub-page has its name", () 
   );
 });
 
-test("search finds parts of questions, answers, steps and terms, whatever their case", () => {
+test("search finds questions, answers, steps, terms and places that hold the query or all its words, whatever the case", () => {
   const ids = (typed, language = "en") => findHits(json(`text/${language}/guide.json`), typed).questions;
   assert.equal(findHits(words, "  "), null);
-  assert.deepEqual(findHits(words, "no such text"), { questions: [], terms: [] });
+  assert.deepEqual(findHits(words, "no suchtext"), { questions: [], terms: [], places: [] });
   assert.deepEqual(ids("Beam Search"), ["beam"]); // a question
   assert.ok(ids(" ADAPTIVE mode ").includes("load")); // an answer
   assert.ok(ids("p99").includes("measure")); // a step
+  assert.deepEqual(ids("GPU  memory"), ["memory"]); // two words that stand together
+  assert.ok(ids("memory GPU").includes("memory")); // and apart
   assert.deepEqual(ids("键头数", "zh"), ["memory"]);
   const [term, meaning] = words.glossary[findHits(words, "residual").terms[0]];
   assert.ok((term + meaning).toLowerCase().includes("residual"));
+  const places = [
+    ["methods", "Draft model", "It learns from the target."],
+    ["theory", "Methods", "A map."],
+  ];
+  assert.deepEqual(findHits(words, "learns model", places).places, [0]);
+  assert.deepEqual(findHits(words, "methods", places).places, [1]); // the name of a place is not its text
 });
