@@ -75,9 +75,11 @@ SETTINGS = {
 
 
 def grid() -> Iterator[Any]:
-    """Every rule on every kind of draft, with one of the four settings; a block, whose weights add up, with each."""
+    """Every rule on every kind of draft with one of the settings; a block, whose weights multiply, with each."""
     for i, (drafter, rule, name) in enumerate(product(DRAFTERS, rules.RULES, SETTINGS)):
-        if ((i + i // 4) % 4 == 0 or (drafter, rule) == ("model", "block")) and (rule != "block" or drafter not in TREES):
+        if ((i + i // 4) % 4 == 0 or (drafter, rule) == ("model", "block")) and (
+            rule != "block" or drafter not in TREES
+        ):
             yield pytest.param(drafter, rule, SETTINGS[name], id=f"{name}-{drafter}-{rule}")
 
 
