@@ -20,9 +20,8 @@ def sources() -> dict[str, list[dict[str, Any]]]:
     """Read the entries by kind.
 
     `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `uses`: who serves with it.
-    `beside`: measurements by others. `answers`: statements in the Guide about other software. `hosts`: those in
-    docs/hosting.md. `certified`: statements about engines in docs/certify-a-server.md and docs/reports. `claims`:
-    figures that *Theory* works out.
+    `answers`: statements in the Guide about other software. `hosts`: those in docs/hosting.md. `certified`: statements
+    about engines in docs/certify-a-server.md and docs/reports. `claims`: figures that *Theory* works out.
     """
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 

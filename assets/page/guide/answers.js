@@ -44,7 +44,7 @@ export function convert(/** @type {string} */ name, /** @type {number} */ value,
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],
   method: ["which", "best", "train", "adapters", "template", "vision"],
-  text: ["match", "safety", "tools", "bursts", "batch", "beam", "penalties", "logprobs", "side"],
+  text: ["match", "safety", "tools", "batch", "beam", "penalties", "logprobs", "side"],
   speed: [
     "nothing",
     "zero",
@@ -62,7 +62,7 @@ export const GROUPS = {
   ],
   server: ["load", "chunked", "prefix", "kv", "parallel"],
   price: ["bill", "energy", "prompt", "memory"],
-  page: ["timeline", "stored", "licence", "threads"],
+  page: ["timeline", "stored", "host", "licence", "threads"],
 };
 
 /** Lists where the page shows more about a question: tabs, a fold in the tab, and sections of the Guide.
@@ -88,6 +88,7 @@ export const SEE_ALSO = {
   limit: { tabs: ["theory"] },
   spread: { tabs: ["methods"] },
   timeline: { tabs: ["race"] },
+  host: { sections: ["teach"] },
 };
 
 /** Marks the text between backticks as code. @param {string} text */

@@ -5,7 +5,7 @@ import { fillText } from "#page/race/text.js";
 import { createLead, createFold, createSourceNote } from "#page/guide/prose.js";
 
 /** @param {GuideTexts} texts @param {Record<string, any>} sources */
-export function createPractice({ practice: texts }, { systems, defaults, uses, beside }) {
+export function createPractice({ practice: texts }, { systems, defaults, uses }) {
   const createNote = (/** @type {any} */ system) => createSourceNote(texts.checked, system),
     foldNote = (/** @type {string} */ note, /** @type {any} */ system) =>
       createFold(texts.heads.note, note ? html("p", {}, note) : null, createNote(system));
@@ -38,6 +38,5 @@ export function createPractice({ practice: texts }, { systems, defaults, uses, b
     uses.map(createNote),
     html("h3", {}, texts.beside_title),
     html("p", {}, texts.beside),
-    beside.map(createNote),
   ];
 }

@@ -8,10 +8,14 @@ from ...methods import METHODS, RULES
 from .. import menu, recorded
 from ..components.cards import card
 from ..components.drawn import drawn
-from ..text import ASSETS, bind_language, of_drafters, sentences, strings
+from ..text import ASSETS, bind_language, of_drafters, paragraph, sentences, strings
 from . import labels
 
-THEORY = ("map", "rules", "heat", "measured", "wall", "intro", "field")  # figures with a title and a text below it
+# Parts of a tab's words that have a title and a text below it.
+CHARTS = ("bars", "curve", "account")
+CHECKS = ("closed", "sampled", "greedy")
+TABLES = ("speedups", "table")
+FIGURES = ("map", "rules", "heat", "measured", "wall", "intro", "field")
 
 
 def tour() -> gr.HTML:
@@ -39,35 +43,41 @@ def elsewhere(_: Any = None) -> list[list[str]]:
 def texts_by_place() -> dict[str, list[tuple[str, str]]]:
     """Return headings with their texts, by the name of a tab or of a section of the Guide."""
     guide, race, settings = strings("guide"), strings("player"), strings("page")["settings"]
-    lossless, methods, theory = strings("lossless"), strings("methods"), strings("theory")["labels"]
+    step, lossless, methods, theory = *map(strings, ("step", "lossless", "methods")), strings("theory")["labels"]
     cards = [card(METHODS[name]) for name in of_drafters("card")]
     practice, systems = guide["practice"], menu.read_json(ASSETS / "sources.json")["systems"]
     return {
         "race": [
             *((race["figures"][name], text) for name, text in race["define"].items()),
-            *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in ("bars", "curve", "account")),
+            *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
             *((settings["rules"][name], settings["rule_lines"][name]) for name in RULES),
             *((menu.family_name(name), menu.family_line(name)) for name in menu.families()),
             (settings["engine"]["browser"], settings["engine"]["about_browser"]),
+            *((strings("page")["reading"], text) for text in paragraph("reading").replace("*", "").split("\n\n")),
         ],
+        "step": [(step["own"]["title"], step["own"]["lead"]), (step["own"]["bonus"], step["own"]["bonus_lead"])],
         "lossless": [
-            *((lossless[name]["title"], lossless[name]["lead"]) for name in ("closed", "sampled", "greedy")),
-            *((told["title"], sentences(told["what"], told.get("met", ""))) for told in lossless["mistakes"].values()),
+            *((lossless[name]["title"].format(draws="n"), lossless[name]["lead"]) for name in CHECKS),
+            *((bug["title"], sentences(bug["what"], bug.get("met", ""))) for bug in lossless["mistakes"].values()),
         ],
         "methods": [
-            *((told["name"], sentences(told["how"], *told["rows"].values())) for told in cards),
-            *((told["title"], told["text"]) for told in methods["questions"].values()),
-            *((methods[name]["title"], methods[name]["lead"]) for name in ("speedups", "table")),
+            *((method["name"], sentences(method["how"], *method["rows"].values())) for method in cards),
+            *((question["title"], question["text"]) for question in methods["questions"].values()),
+            *((methods[name]["title"], methods[name]["lead"]) for name in TABLES),
         ],
         "theory": [
-            *((theory[f"{name}title"], theory[f"{name}sub"]) for name in THEORY),
+            *((theory[f"{name}title"], theory[f"{name}sub"]) for name in FIGURES),
+            (theory["tabletitle"], sentences(theory["klid"], theory["curvessub"])),
             (theory["memorytitle"], theory["wallnote"]),
         ],
         "mistakes": [(wrong, right) for wrong, right, _ in guide["mistakes"]],
         "practice": [
             *(
-                (one["name"], sentences(practice["notes"][one["id"]].format(**one["values"]), one["command"]))
-                for one in systems
+                (
+                    engine["name"],
+                    sentences(practice["notes"][engine["id"]].format(**engine["values"]), engine["command"]),
+                )
+                for engine in systems
             ),
             *((practice[f"{name}_title"], practice[name]) for name in ("uses", "beside")),
         ],
