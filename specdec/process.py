@@ -304,7 +304,7 @@ def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, dr
     from .proof.mistakes import MISTAKES
 
     chosen = pairs.toy() if pair == "toy" else pairs.embedded(engines.get(pair, "cpu").models, text)
-    for state in certificate.certify(chosen, MISTAKES.get(mistake), draws, seed):
+    for state in certificate.certify(chosen, MISTAKES[mistake] if mistake else None, draws, seed):
         send(state)
 
 
