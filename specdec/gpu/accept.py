@@ -58,18 +58,12 @@ def accept(
     distribution = rows.index_select(0, accepted)[0]
     if k:
         last = accepted.clamp(max=k - 1)
-        remaining = unnormalised_residual(
-            distribution,
-            None if distributions is None else distributions.index_select(0, last)[0],
-            drafted.index_select(0, last),
-        )
+        if distributions is None:
+            remaining = distribution.scatter(0, drafted.index_select(0, last), 0.0)
+        else:
+            remaining = (distribution - distributions.index_select(0, last)[0]).clamp(min=0.0)
         distribution = torch.where((accepted < limit) & (remaining.sum() > 0.0), remaining, distribution)
     return Outcome(accepted, draw(distribution, uniform), p, q)
-
-
-def unnormalised_residual(p: Tensor, q: Tensor | None, token: Tensor) -> Tensor:
-    """Return max(0, p - q) after `token` was rejected; q None is a point mass.  # [V], [V], [1] -> [V]"""
-    return p.scatter(0, token, 0.0) if q is None else (p - q).clamp(min=0.0)
 
 
 def draw(weights: Tensor, u: Tensor) -> Tensor:

@@ -91,13 +91,11 @@ def table(cycle: CycleCase, text: Text) -> tuple[Row, Row]:
     if place < cycle.k and place not in (*cycle.free, *cycle.loose):
         return sure, sure
     tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
-    p, q = (normalise(tokens, weights) for weights in weights_of_pair(cycle.kind, len(tokens), rng))
+    p, q = (
+        {token: weight / math.fsum(weights) for token, weight in zip(tokens, weights, strict=True) if weight}
+        for weights in weights_of_pair(cycle.kind, len(tokens), rng)
+    )
     return p, q if place in cycle.free else sure
-
-
-def normalise(tokens: list[int], weights: list[float]) -> Row:
-    total = math.fsum(weights)
-    return {token: weight / total for token, weight in zip(tokens, weights, strict=True) if weight}
 
 
 def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[float], list[float]]:

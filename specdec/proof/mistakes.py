@@ -71,14 +71,12 @@ class Mistake:
     least_k: int = 1  # with a smaller K, the output distribution is still right
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
-        changes: dict[str, Any] = {}
-        if self.rule:
-            changes["rule"] = self.rule()
-        if self.drafter:
-            changes["drafter"] = self.drafter(draft)
-        if self.target:
-            changes["target"] = self.target(task.target, task.params)
-        return replace(task, **changes)
+        return replace(
+            task,
+            rule=self.rule() if self.rule else task.rule,
+            drafter=self.drafter(draft) if self.drafter else task.drafter,
+            target=self.target(task.target, task.params) if self.target else task.target,
+        )
 
 
 CATALOGUE = (  # `met` in `assets/text/en/lossless.json` says where most of them were found

@@ -224,11 +224,21 @@ class Examination:
         for done in self.draw(self.server, context, context.texts):
             yield self.state(f"the server: {context.name}, {done} of {self.draws} texts")
         tests = against_distributions(context.texts, context.distributions)
+        best = witness(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [[rounded(test.statistic), test.degrees, rounded(test.tail)] for test in tests],
             "red": [test.tail < self.alarm for test in tests],
-            "witness": self.witness(context),
+            "witness": best
+            and {
+                "after": [self.piece(token) for token in best.before],
+                "token": best.token,
+                "piece": self.piece(best.token),
+                "place": len(best.before) + 1,
+                "expected": rounded(best.expected),
+                "seen": rounded(best.seen),
+                "of": best.texts,
+            },
         }
         yield self.state(f"the server: {context.name}")
 
@@ -248,18 +258,6 @@ class Examination:
     def fresh_seed(self) -> int:
         self.requests += 1
         return 1 + STRIDE * self.requests
-
-    def witness(self, context: Context) -> dict[str, Any] | None:
-        best = witness(context.texts, context.distributions)
-        return best and {
-            "after": [self.piece(token) for token in best.before],
-            "token": best.token,
-            "piece": self.piece(best.token),
-            "place": len(best.before) + 1,
-            "expected": rounded(best.expected),
-            "seen": rounded(best.seen),
-            "of": best.texts,
-        }
 
     def piece(self, token: int) -> str:
         if self.weights:

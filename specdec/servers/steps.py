@@ -31,7 +31,9 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
     if ending.steps is not None and aligned is not None:
         steps = [first]
         for block, indices in zip(rest, aligned, strict=True):
-            for part, index in zip(cut(block, sizes(block, indices, accepted)), indices, strict=True):
+            sizes = [1 if index is None else accepted[index] + 1 for index in indices]
+            sizes[-1] = len(block.tokens) - sum(sizes[:-1])  # the text can end inside its last step
+            for part, index in zip(cut(block, sizes), indices, strict=True):
                 counts = (0, 0) if index is None else ending.steps[index]
                 steps.append(Step(part.tokens, part.text, part.at, *counts))
         one_each = all(len(indices) == 1 for indices in aligned)
@@ -93,13 +95,6 @@ def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int
                 remaining -= 1
         aligned.append(steps)
     return aligned if index == len(accepted) else None
-
-
-def sizes(block: Step, indices: Sequence[int | None], accepted: Sequence[int]) -> list[int]:
-    """Return how many tokens each step of a block wrote."""
-    counts = [1 if index is None else accepted[index] + 1 for index in indices]
-    counts[-1] = len(block.tokens) - sum(counts[:-1])
-    return counts
 
 
 def cut(block: Step, parts: Sequence[int]) -> list[Step]:

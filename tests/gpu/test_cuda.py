@@ -37,8 +37,8 @@ from specdec.models.device import Resources
 from specdec.models.transformer import Transformer
 from specdec.process import EngineProcess
 from specdec.types import Costs, SamplingParams
+from tests.gpu.test_accept import TableSampler
 from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
-from tests.gpu.toysampler import TableSampler
 from tests.models.test_models import FAMILIES
 from tests.tokens import ids
 from tests.toyheads import DRAFTS, drafts_on, MODEL, ours, TEXT, view_of
@@ -163,15 +163,6 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
     assert {k for _, _, k in cycle.graphs.keys} == set(range(cycle.k + 1))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_in_the_real_buckets_the_text_is_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = ids(list(executor.generate(task_of(kind, GREEDY))))
-    SHARED.idle.clear()
-    monkeypatch.setattr(graphs, "SMALLEST", 256)
-    monkeypatch.setattr(graphs, "ALIGNED", 64)
-    assert ids(list(executor.generate(task_of(kind, GREEDY)))) == small
-
-
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> None:
     """Kernels are the same in both, so every number is."""
@@ -215,16 +206,6 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
                 assert expected.setdefault((kind, temperature), found) == found
     assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
-
-
-def test_a_stopped_run_harms_no_other() -> None:
-    expected = ids(list(executor.generate(task_of("model", WARM))))
-    for events in (1, 3, 8):
-        running = executor.generate(task_of("model", WARM))
-        for _ in range(events):
-            next(running)
-        running.close()
-        assert ids(list(executor.generate(task_of("model", WARM)))) == expected
 
 
 def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
@@ -288,12 +269,6 @@ def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
     torch.cuda.empty_cache()
     assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
     assert ids(list(executor.generate(task_of("model", GREEDY)))) == expected
-
-
-def test_a_model_settles_the_processs_attention_and_sums() -> None:
-    lean(FAMILIES["llama grouped heads"], torch.bfloat16, "cuda")
-    assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
 
 
 @pytest.mark.parametrize("name", FAMILIES)

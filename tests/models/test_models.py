@@ -16,6 +16,7 @@ from specdec.models.grouped import Grouped
 from specdec.models.matrix import Dequantised, Prepacked
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
+from specdec.types import Tree
 
 BASE: dict[str, Any] = {
     "vocab_size": 97, "hidden_size": 64, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -58,10 +59,10 @@ def reference(config: Any) -> Any:
     return model
 
 
-def lean(name: str, dtype: torch.dtype = torch.float32) -> Transformer:
-    """Our decoder with the weights of `reference`."""
-    config = FAMILIES[name]
-    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype)
+def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
+    """Our decoder with the weights of `reference`, of a family's name or a config."""
+    config = FAMILIES[name] if isinstance(name, str) else name
+    return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype, device)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -94,10 +95,7 @@ def test_a_tree_is_its_paths(name: str) -> None:
         ours.forward(TEXT[:20], cache)
         rows = ours.forward([TEXT[20], *tokens], cache, parents, size + 1)
         for node in range(size):
-            path, at = list[int](), node
-            while at >= 0:
-                path.insert(0, at)
-                at = parents[at]
+            path = Tree(tuple(parents)).path(node)
             alone = ours.new_cache(64)
             expected = ours.forward([*TEXT[:21], *(tokens[i] for i in path)], alone)[0]
             assert torch.allclose(rows[node + 1], expected, atol=1e-5)
