@@ -203,12 +203,13 @@ def bench(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: FamilyName = EMBEDDED,
+    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
+    draft: Drafts = [],  # noqa: B006
 ) -> None:
-    """Write a family as folders that vLLM, transformers and llama.cpp's converter read."""
+    """Write a target and its drafters as folders that vLLM, SGLang and transformers read."""
     from ..families.export import export
 
-    print(*export(family, out), sep="\n")
+    print(*export(target, out, draft), sep="\n")
 
 
 def site(

@@ -52,9 +52,14 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
     """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
     weights = open_weights(folder)
-    # Heads are rounded only if their file is packed in 8 bits, as ours are.
-    stored = draft_dtype(target.device) if is_packed(folder) else None
+    stored = head_dtype(folder, target)
     return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
+
+
+def head_dtype(folder: Path, target: LoadedModel) -> torch.dtype | None:
+    """Return the dtype to which a head's matrices are rounded, if it is ours; None for those that others publish."""
+    is_trained = (folder / "config.json").is_file() and "trained" in read_config(folder)
+    return draft_dtype(target.device) if is_trained or is_packed(folder) else None
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:

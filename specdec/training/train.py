@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as serialise
 
 from ..families import hub, zoo
+from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
 from ..models.files import prefix_errors
 from ..models.packed import FILE, pack_rows, ROWS
@@ -24,7 +24,7 @@ from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
-from .loop import fit, Progress, write_whole
+from .loop import fit, Progress
 from .loss import HeldOut, precision, read_batch, Reading, TEMPERATURE, TrainableDraft
 from .writing import Stop, tokens_around, Writer
 
@@ -249,9 +249,14 @@ def summary(writer: Writer) -> str:
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write config.json and the weights, with matrices in 8 bits, for `families/published.py`."""
+    """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits.
+
+    A draft model is nothing without its target's matrices; `specdec export` makes a Llama of it.
+    """
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
-    packed = serialise(pack_rows(weights), {"format": "pt", "packed": ROWS})
-    write_whole(out / FILE, lambda path: path.write_bytes(packed))
-    write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8"))
+    weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}
+    if isinstance(draft, Eagle3):
+        half = {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+        write_folder(out, config | {"dtype": "bfloat16"}, half)
+    else:
+        write_folder(out, config, pack_rows(weights), FILE, packed=ROWS)
