@@ -143,19 +143,10 @@ def train(
 
         run(target, out, minutes, method, prompts, tell, device=device, texts=examples, width=width, layers=layers)
     except KeyboardInterrupt:
-        tell(left_in(out, target))
+        why = "no step was made; its texts stay" if any((out / "examples").glob("[!.]*.npz")) else "no text was written"
+        best = f"the best draft so far is in {out}, for --target {target} --draft {out}; the same command goes on"
+        tell(best if (out / "config.json").exists() else f"there is no draft in {out}, because {why}")
         raise
-
-
-def left_in(out: Path, target: str) -> str:
-    """Say what a training that was stopped leaves in its folder."""
-    if (out / "config.json").exists():
-        return (
-            f"the best draft so far is in {out}: use it with --target {target} --draft {out}; the same command goes on"
-        )
-    texts = any((out / "examples").glob("[!.]*.npz"))
-    why = "no step was made; its texts stay, and the same command goes on with them" if texts else "no text was written"
-    return f"there is no draft in {out}, because {why}"
 
 
 def bench(

@@ -23,12 +23,14 @@ from ..drafters.block import W1, W2
 from ..drafters.eagle3 import default_taps
 from ..methods import methods_using
 from ..models.checkpoint import open_weights, read_config, section
+from ..models.matrix import draft_dtype
+from ..models.packed import is_packed
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams
 from .formats import head_format
-from .published import head_dtype, head_of
+from .published import head_of
 from .zoo import Family, LoadedMethod
 
 PLACES = 4  # tokens of each draft
@@ -145,7 +147,7 @@ class Examination:
         if not isinstance(family.target, Transformer):
             raise ValueError("transformers runs this target; heads need one that SpecDec's own decoder runs")
         self.config, self.weights = read_config(folder), dict(open_weights(folder))
-        self.stored = head_dtype(folder, family.target)
+        self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
         if (form := head_format(self.config, self.weights)) not in MAKERS:
             raise ValueError("this is a draft model; the doctor examines heads, which read the target's states")
         makers = (*MAKERS[form], rotary, heads)

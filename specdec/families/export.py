@@ -16,7 +16,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..models import gguf_header
 from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
 from ..models.files import prefix_errors
 from ..models.reduced import MAP, READS, WRITES
@@ -46,8 +45,7 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
     places |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()} | {TARGET: place}
     if existing := [out / name for name in places if (out / name).exists()]:
         raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
-    with prefix_errors(target):
-        of_target, stored = read_config(place), open_weights(place)
+    of_target, stored = read_config(place), open_weights(place)
     for name, source in places.items():  # heads first: if one raises ValueError, no model is written
         with prefix_errors(source):
             config, weights = unpacked(source)
@@ -59,9 +57,9 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
             elif form == "reduced":
                 config, weights = whole(config, weights, stored)
             elif form:
-                raise ValueError(
-                    f"drafters in the format {form} are not converted; their publishers' engines read them"
-                )
+                raise ValueError(f"there is no other layout for this format, {form}; use the folder as it is")
+            else:
+                config.setdefault("architectures", [f"{config['model_type'].title()}ForCausalLM"])  # GGUF files lack it
         write(out / name, config, weights)
         if form in ("", "reduced"):
             copy_tokenizer(tokenizer, out / name)
@@ -81,11 +79,7 @@ def write(folder: Path, config: Mapping[str, Any], weights: Weights, name: str =
 
 
 def copy_tokenizer(place: Path, folder: Path) -> None:
-    """Put a tokenizer, and its chat template, into a folder. `place` is a folder or a GGUF file."""
-    if not gguf_header.is_file(place):
-        for file in (*place.glob("*token*.json"), *place.glob(chat.FILE)):
-            shutil.copyfile(file, folder / file.name)
-        return
+    """Write the tokenizer of a folder or a GGUF file, with its chat template, into a folder."""
     load_tokenizer(place).save(str(folder / "tokenizer.json"))
     template, controls = chat.template_of(place)
     facts = {"tokenizer_class": "PreTrainedTokenizerFast", **controls, "chat_template": template or None}
@@ -94,13 +88,11 @@ def copy_tokenizer(place: Path, folder: Path) -> None:
 
 def unpacked(place: Path) -> tuple[dict[str, Any], Weights]:
     """Read config.json and the tensors. Packed tensors become float32; if dtypes then differ, all become float32."""
-    weights, config = dict(open_weights(place)), read_config(place)
+    weights = dict(open_weights(place))
     dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
     weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
-    facts = {name: value for name, value in config.items() if value is not None}
-    facts = {"architectures": [f"{config.get('model_type', '').title()}ForCausalLM"]} | facts
-    return facts | {"dtype": str(dtype).removeprefix("torch.")}, weights
+    return read_config(place) | {"dtype": str(dtype).removeprefix("torch.")}, weights
 
 
 def eagle3(
@@ -108,17 +100,15 @@ def eagle3(
 ) -> tuple[dict[str, Any], Weights]:
     """Return a head as vLLM and SGLang read it, with an output matrix of its own."""
     if WRITES in weights:
-        ids, rows = drafted(weights), output_matrix(target)
-        weights = weights | {"t2d": torch.zeros(len(rows), dtype=torch.bool).index_fill_(0, ids, True)}
-        weights["lm_head.weight"] = rows[ids] @ weights.pop(WRITES).T
+        ids = weights[MAP].long() + torch.arange(len(weights[MAP]))
+        weights["lm_head.weight"] = output_matrix(target)[ids] @ weights.pop(WRITES).T
     return eagle3_config(config, eagle3_taps(config, depth)), weights
 
 
 def eagle3_config(config: Mapping[str, Any], taps: Sequence[int]) -> dict[str, Any]:
     """Name the tapped layers for vLLM, which counts their inputs, and for SGLang, which counts outputs."""
     nested = {"use_aux_hidden_state": True, TAPS: [tap - 1 for tap in taps]}
-    names = {"architectures": ["LlamaForCausalLMEagle3"], TAPS: list(taps), "eagle_config": nested}
-    return {**config, **names}
+    return {**config, "architectures": ["LlamaForCausalLMEagle3"], TAPS: list(taps), "eagle_config": nested}
 
 
 def whole(config: Mapping[str, Any], weights: Weights, target: Mapping[str, Tensor]) -> tuple[dict[str, Any], Weights]:
@@ -127,29 +117,21 @@ def whole(config: Mapping[str, Any], weights: Weights, target: Mapping[str, Tens
     A further number of its states has one value for all tokens. Through it, tokens that are never drafted get logits
     so low that their probability is 0. The norms' epsilon becomes less by what this number adds to the mean square.
     """
-    width, eps = config["hidden_size"], config["rms_norm_eps"]
-    constant, wide = (eps * width / 2) ** 0.5, width + SPARE
-    ids, tensors = drafted(weights), {}
-    for name, tensor in weights.items():
-        if name.endswith("norm.weight"):
-            tensors[name] = torch.cat((tensor, torch.ones(SPARE))) * (width / wide) ** 0.5
-        elif name.endswith(("o_proj.weight", "down_proj.weight")):
-            tensors[name] = pad(tensor, (0, 0, 0, SPARE))
-        elif name.startswith("model."):
-            tensors[name] = pad(tensor, (0, SPARE))
+    width, eps, ids = config["hidden_size"], config["rms_norm_eps"], weights[MAP] + torch.arange(len(weights[MAP]))
+    wide, tensors = width + SPARE, {}
+    for name in weights.keys() - {READS, WRITES, MAP}:
+        by_row, is_norm = name.endswith(("o_proj.weight", "down_proj.weight")), name.endswith("norm.weight")
+        padded = pad(weights[name], (0, 0, 0, SPARE) if by_row else (0, SPARE), value=float(is_norm))
+        tensors[name] = padded * (width / wide) ** 0.5 if is_norm else padded
     rows, embedding = output_matrix(target), target["model.embed_tokens.weight"].float()
     outputs = torch.zeros(len(rows), wide)
     outputs[:, width] = NEVER
     outputs[ids] = pad(rows[ids] @ weights[WRITES].T, (0, SPARE))
     tensors["lm_head.weight"] = outputs
     tensors["model.embed_tokens.weight"] = pad(embedding @ weights[READS].T, (0, SPARE))
-    tensors["model.embed_tokens.weight"][:, width] = constant
+    tensors["model.embed_tokens.weight"][:, width] = (eps * width / 2) ** 0.5
     names = {"architectures": ["LlamaForCausalLM"], "vocab_size": len(rows), "hidden_size": wide}
     return {**config, **names, "rms_norm_eps": eps / 2 * width / wide}, tensors
-
-
-def drafted(weights: Weights) -> Tensor:
-    return weights[MAP].long() + torch.arange(len(weights[MAP]))
 
 
 def output_matrix(target: Mapping[str, Tensor]) -> Tensor:

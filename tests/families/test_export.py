@@ -54,7 +54,7 @@ def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> 
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
     said, key = json.loads((folders / "eagle3" / "config.json").read_text()), "eagle_aux_hidden_state_layer_ids"
     assert said["architectures"] == ["LlamaForCausalLMEagle3"]
-    assert family.drafters["eagle3"].part.taps == tuple(said[key])
+    assert family.drafters["eagle3"].part.taps == tuple(said[key]) == load().drafters["eagle3"].part.taps
     assert [tap - 1 for tap in said[key]] == said["eagle_config"][key]  # SGLang counts a layer's outputs
 
 
