@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-ENGINES, VLLM = "vLLM and SGLang run it", "vLLM runs it"
+ENGINES = "vLLM and SGLang run it"
+VLLM = "vLLM runs it"
 WHOLE = {"embed_tokens.weight", "layers.0.input_layernorm.weight", "norm.weight"}  # what every language model has
 LOADED = "EAGLE-3 and 3.1, DFlash, DSpark, Medusa 1, MTP layers in a file of their own, and draft models"
 
