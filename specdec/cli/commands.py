@@ -143,19 +143,10 @@ def train(
 
         run(target, out, minutes, method, prompts, tell, device=device, texts=examples, width=width, layers=layers)
     except KeyboardInterrupt:
-        tell(left_in(out, target))
+        why = "no step was made; its texts stay" if any((out / "examples").glob("[!.]*.npz")) else "no text was written"
+        best = f"the best draft so far is in {out}, for --target {target} --draft {out}; the same command goes on"
+        tell(best if (out / "config.json").exists() else f"there is no draft in {out}, because {why}")
         raise
-
-
-def left_in(out: Path, target: str) -> str:
-    """Say what a training that was stopped leaves in its folder."""
-    if (out / "config.json").exists():
-        return (
-            f"the best draft so far is in {out}: use it with --target {target} --draft {out}; the same command goes on"
-        )
-    texts = any((out / "examples").glob("[!.]*.npz"))
-    why = "no step was made; its texts stay, and the same command goes on with them" if texts else "no text was written"
-    return f"there is no draft in {out}, because {why}"
 
 
 def bench(
@@ -203,12 +194,13 @@ def bench(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    family: FamilyName = EMBEDDED,
+    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
+    draft: Drafts = [],  # noqa: B006
 ) -> None:
-    """Write a family as folders that vLLM, transformers and llama.cpp's converter read."""
+    """Write a target and its drafters as folders that vLLM, SGLang and transformers read."""
     from ..families.export import export
 
-    print(*export(family, out), sep="\n")
+    print(*export(target, out, draft), sep="\n")
 
 
 def site(

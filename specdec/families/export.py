@@ -1,4 +1,4 @@
-"""Write a family as folders that other engines read, in the Hub's layout: its models, and the heads in `HEADS`.
+"""Write a target and its drafters as folders that other engines read, in the Hub's layout.
 
 transformers and vLLM read the folders directly; llama.cpp's convert_hf_to_gguf.py converts them (docs/serving.md).
 Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `vllm/model_executor/models`).
@@ -7,68 +7,135 @@ Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `
 import json
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.functional import pad
 
-from ..models.checkpoint import read_weights, section, Weights
-from ..models.files import prefix_errors, read_json
+from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
+from ..models.files import prefix_errors
+from ..models.reduced import MAP, READS, WRITES
+from . import chat, hub, presets
+from .formats import head_format
+from .published import eagle3_taps, load_tokenizer
 from .zoo import draft_folders, folder_of
 
 TARGET = "target"
-HEADS = ("medusa", "eagle3")
+HEADS = ("medusa", "eagle3")  # folders of a family that are written
+TAPS = "eagle_aux_hidden_state_layer_ids"
+SPARE = 8  # further numbers in the states of a draft that is made whole; one of them is used
+NEVER = -50_000.0  # its row of a token that is never drafted; float16 has no number far below
 
 
-def export(family: str, out: Path) -> list[Path]:
-    """Write each model of a family, and each head in `HEADS`, into a folder of its own below `out`; return the folders.
+def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
+    """Write each model, and each head in `HEADS`, into a folder of its own below `out`; return the folders.
 
-    `family` is a name ("embedded") or a folder with target/ and tokenizer/. 8-bit weights become float32 without loss.
-    Raises ValueError for other families, existing folders, and Medusa heads that share the target's output matrix.
+    `target` is "embedded", a folder with target/ and tokenizer/, or what `zoo.load_pair` takes. 8-bit weights and those
+    of a GGUF file become float32 without loss. Raises ValueError for existing folders, and drafters in other formats.
     """
-    folder = folder_of(family)
-    tokenizer = folder / "tokenizer"
-    if not (folder / TARGET).is_dir() or not tokenizer.is_dir():
-        raise ValueError(f"{family} is no family: name 'embedded', or a folder with target/ and tokenizer/")
-    models = {TARGET: folder / TARGET}
-    models |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()}
-    heads = {name: folder / name for name in HEADS if (folder / name).is_dir()}
-    if existing := [out / name for name in (*models, *heads) if (out / name).exists()]:
+    folder = folder_of(target)
+    place = folder / TARGET if (folder / TARGET).is_dir() else hub.find(target)
+    tokenizer = folder / "tokenizer" if place.parent == folder else place
+    places = {name: folder / name for name in HEADS if (folder / name).is_dir()}
+    places |= {Path(draft).name: hub.find(draft) for draft in drafts or presets.drafters_of(target)}
+    places |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()} | {TARGET: place}
+    if existing := [out / name for name in places if (out / name).exists()]:
         raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
-    target = read_json(folder / TARGET / "config.json")
-    for name, source in (heads | models).items():  # Medusa first: if it raises ValueError, nothing is written
+    of_target, stored = read_config(place), open_weights(place)
+    for name, source in places.items():  # heads first: if one raises ValueError, no model is written
         with prefix_errors(source):
             config, weights = unpacked(source)
-            if name == "eagle3":
-                config = eagle3_config(config)
-            elif name == "medusa":
-                config, weights = medusa_config(config, weights, target), medusa_names(weights)
-        (out / name).mkdir(parents=True)
-        for file in [*(tokenizer.iterdir() if name in models else ()), source / "generation_config.json"]:
-            if file.is_file():
-                shutil.copyfile(file, out / name / file.name)
-        (out / name / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        file = out / name / "model.safetensors"
-        save_file({key: tensor.contiguous() for key, tensor in weights.items()}, file, {"format": "pt"})
-        file.chmod(0o644)  # by default only its owner could read it
-    return [out / name for name in (*models, *heads)]
+            form = "" if source == place else head_format(config, weights)
+            if form == "eagle3":
+                config, weights = eagle3(config, weights, of_target["num_hidden_layers"], stored)
+            elif form == "medusa":
+                config, weights = medusa_config(config, weights, of_target), medusa_names(weights)
+            elif form == "reduced":
+                config, weights = whole(config, weights, stored)
+            elif form:
+                raise ValueError(f"there is no other layout for this format, {form}; use the folder as it is")
+            else:
+                config.setdefault("architectures", [f"{config['model_type'].title()}ForCausalLM"])  # GGUF files lack it
+        write(out / name, config, weights)
+        if form in ("", "reduced"):
+            copy_tokenizer(tokenizer, out / name)
+        if (source / "generation_config.json").is_file():
+            shutil.copyfile(source / "generation_config.json", out / name / "generation_config.json")
+    return [out / name for name in places]
 
 
-def unpacked(folder: Path) -> tuple[dict[str, Any], Weights]:
+def write(folder: Path, config: Mapping[str, Any], weights: Weights, name: str = SINGLE, **about: str) -> None:
+    """Write config.json and the weights, each completely or not at all. `about` is metadata of the weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({key: tensor.contiguous() for key, tensor in weights.items()}, folder / ".new", {"format": "pt"} | about)
+    (folder / ".new").chmod(0o644)  # by default only its owner could read it
+    (folder / ".new").replace(folder / name)
+    (folder / ".new").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / ".new").replace(folder / "config.json")
+
+
+def copy_tokenizer(place: Path, folder: Path) -> None:
+    """Write the tokenizer of a folder or a GGUF file, with its chat template, into a folder."""
+    load_tokenizer(place).save(str(folder / "tokenizer.json"))
+    template, controls = chat.template_of(place)
+    facts = {"tokenizer_class": "PreTrainedTokenizerFast", **controls, "chat_template": template or None}
+    (folder / chat.TOKENIZER_CONFIG).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def unpacked(place: Path) -> tuple[dict[str, Any], Weights]:
     """Read config.json and the tensors. Packed tensors become float32; if dtypes then differ, all become float32."""
-    weights = read_weights(folder)
+    weights = dict(open_weights(place))
     dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
     weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
-    return read_json(folder / "config.json") | {"dtype": str(dtype).removeprefix("torch.")}, weights
+    return read_config(place) | {"dtype": str(dtype).removeprefix("torch.")}, weights
 
 
-def eagle3_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the name of vLLM's class, and copy the list of tapped layers to the top level for old versions of vLLM."""
-    key = "eagle_aux_hidden_state_layer_ids"
-    layers = section(config, "eagle_config").get(key)
-    return config | {"architectures": ["LlamaForCausalLMEagle3"]} | ({key: layers} if layers else {})
+def eagle3(
+    config: Mapping[str, Any], weights: Weights, depth: int, target: Mapping[str, Tensor]
+) -> tuple[dict[str, Any], Weights]:
+    """Return a head as vLLM and SGLang read it, with an output matrix of its own."""
+    if WRITES in weights:
+        ids = weights[MAP].long() + torch.arange(len(weights[MAP]))
+        weights["lm_head.weight"] = output_matrix(target)[ids] @ weights.pop(WRITES).T
+    return eagle3_config(config, eagle3_taps(config, depth)), weights
+
+
+def eagle3_config(config: Mapping[str, Any], taps: Sequence[int]) -> dict[str, Any]:
+    """Name the tapped layers for vLLM, which counts their inputs, and for SGLang, which counts outputs."""
+    nested = {"use_aux_hidden_state": True, TAPS: [tap - 1 for tap in taps]}
+    return {**config, "architectures": ["LlamaForCausalLMEagle3"], TAPS: list(taps), "eagle_config": nested}
+
+
+def whole(config: Mapping[str, Any], weights: Weights, target: Mapping[str, Tensor]) -> tuple[dict[str, Any], Weights]:
+    """Make a Llama of a draft that reads and writes through the target's matrices (`models/reduced.py`).
+
+    A further number of its states has one value for all tokens. Through it, tokens that are never drafted get logits
+    so low that their probability is 0. The norms' epsilon becomes less by what this number adds to the mean square.
+    """
+    width, eps, ids = config["hidden_size"], config["rms_norm_eps"], weights[MAP] + torch.arange(len(weights[MAP]))
+    wide, tensors = width + SPARE, {}
+    for name in weights.keys() - {READS, WRITES, MAP}:
+        by_row, is_norm = name.endswith(("o_proj.weight", "down_proj.weight")), name.endswith("norm.weight")
+        padded = pad(weights[name], (0, 0, 0, SPARE) if by_row else (0, SPARE), value=float(is_norm))
+        tensors[name] = padded * (width / wide) ** 0.5 if is_norm else padded
+    rows, embedding = output_matrix(target), target["model.embed_tokens.weight"].float()
+    outputs = torch.zeros(len(rows), wide)
+    outputs[:, width] = NEVER
+    outputs[ids] = pad(rows[ids] @ weights[WRITES].T, (0, SPARE))
+    tensors["lm_head.weight"] = outputs
+    tensors["model.embed_tokens.weight"] = pad(embedding @ weights[READS].T, (0, SPARE))
+    tensors["model.embed_tokens.weight"][:, width] = (eps * width / 2) ** 0.5
+    names = {"architectures": ["LlamaForCausalLM"], "vocab_size": len(rows), "hidden_size": wide}
+    return {**config, **names, "rms_norm_eps": eps / 2 * width / wide}, tensors
+
+
+def output_matrix(target: Mapping[str, Tensor]) -> Tensor:
+    return target["lm_head.weight" if "lm_head.weight" in target else "model.embed_tokens.weight"].float()
 
 
 def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ENGINES = "vLLM and SGLang run it"
+VLLM = "vLLM runs it"
 WHOLE = {"embed_tokens.weight", "layers.0.input_layernorm.weight", "norm.weight"}  # what every language model has
 LOADED = "EAGLE-3 and 3.1, DFlash, DSpark, Medusa 1, MTP layers in a file of their own, and draft models"
 
@@ -27,13 +28,13 @@ class Format:
 
 
 FORMATS = (
-    Format("DFlash 2", r"dflash2", r"^never$", ENGINES),
-    Format("a DSpark drafter for Gemma", r"gemma\w*dspark", r"^never$", "its authors' DeepSpec runs it"),
+    Format("DFlash 2", r"dflash2", r"^never$", VLLM),
+    Format("a DSpark drafter for Gemma", r"gemma\w*dspark", r"^never$", "vLLM and its authors' DeepSpec run it"),
     Format("Domino", r"domino", r"^domino|^embed_proj", "its authors' SpecForge runs it"),
-    Format("P-EAGLE", r"p_?eagle", r"^mask_hidden$", ENGINES),
-    Format("EAGLE-3 with DeepSeek's attention", r"eagle3deepseek|deepseek\w*eagle3", r"self_attn\.kv_a_proj", ENGINES),
+    Format("P-EAGLE", r"p_?eagle", r"^mask_hidden$", VLLM),
+    Format("EAGLE-3 with DeepSeek's attention", r"eagle3deepseek|deepseek\w*eagle3", r"self_attn\.kv_a_proj", VLLM),
     Format("Hydra", r"hydra", r"^hydra", "its authors' code runs it (github.com/zankner/Hydra)"),
-    Format("an MLP speculator", r"mlp_?speculator", r"^speculator\.", "vLLM runs it"),
+    Format("an MLP speculator", r"mlp_?speculator", r"^speculator\.", "vLLM ran it before its engine V1"),
     Format("ReDrafter", r"redrafter|recurrentdraft", r"^drafter\.|rnn_u\.weight$", "TensorRT-LLM runs it"),
     Format("MiMo's MTP layers", r"mimo\w*mtp|mimo_mtp", r"mtp_layers\.\d+\.", ENGINES),
     Format("Qwen3-Next's MTP layers", r"qwen3_?(next|5)\w*mtp", r"^mtp\.", ENGINES),

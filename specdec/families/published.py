@@ -52,7 +52,7 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
     """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
     weights = open_weights(folder)
-    # Heads are rounded only if their file is packed in 8 bits, as ours are.
+    # Heads are rounded only if their file is packed in 8 bits, or if `specdec train` wrote them.
     stored = draft_dtype(target.device) if is_packed(folder) else None
     return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
 
@@ -63,7 +63,12 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     The class of each kind decides which of its matrices are rounded to the dtype `stored`.
     """
     has_config = gguf_header.is_file(folder) or (folder / "config.json").is_file()
-    return head_of(read_config(folder) if has_config else {}, weights, target, stored)
+    config = read_config(folder) if has_config else {}
+    form = head_format(config, weights)
+    try:
+        return head_of(config, weights, target, stored) if form else None
+    except ValueError as error:
+        raise ValueError(f"{error}; `specdec doctor` tells what is wrong with a head") from error
 
 
 def head_of(
@@ -75,6 +80,8 @@ def head_of(
         return None
     if not isinstance(target, Transformer):
         raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
+    if "trained" in config:
+        stored = stored or draft_dtype(target.device)
     if form == "medusa":
         return medusa(weights, target, stored)
     if not config:

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from ..drafters.eagle3 import default_taps
-from ..models.reduced import MAP, WRITES
+from ..families.export import eagle3_config
+from ..models.reduced import MAP
 from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
 from .loss import Reading, TrainableDraft
@@ -88,7 +89,7 @@ class Eagle3(TrainableDraft):
         return [states.flatten(0, 1)[reading.places - step - 1] for step, states in enumerate(by_step)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the tensors under the names of EAGLE-3's authors, but with `WRITES` instead of an output matrix."""
+        """Return the tensors under the names of EAGLE-3's authors."""
         q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
         layer = {
@@ -106,20 +107,16 @@ class Eagle3(TrainableDraft):
         return {
             "fc.weight": self.fc,
             "norm.weight": self.norm,
-            WRITES: self.writes.T * self.rows_scale,
+            "lm_head.weight": self.target_rows.float() @ self.writes * self.rows_scale,
             MAP: self.draft_ids.cpu() - torch.arange(len(self.draft_ids)),
+            "t2d": torch.zeros(len(self.embedding), dtype=torch.bool).index_fill_(0, self.draft_ids.cpu(), True),
             **{f"midlayer.{name}.weight": tensor for name, tensor in layer.items()},
         }
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        return {
-            "architectures": ["LlamaForCausalLMEagle3"],
-            "model_type": "llama",
-            "draft_vocab_size": len(self.draft_ids),
-            **llama_config(vocabulary, self.width, self.down.shape[1], 1, self.heads, self.kv_heads),
-            "max_position_embeddings": context,
-            "eagle_aux_hidden_state_layer_ids": list(self.taps),
-        }
+        facts = llama_config(vocabulary, self.width, self.down.shape[1], 1, self.heads, self.kv_heads)
+        names = {"model_type": "llama", "draft_vocab_size": len(self.draft_ids), "max_position_embeddings": context}
+        return eagle3_config(names | facts, self.taps)
 
 
 def distinct_taps(depth: int) -> tuple[int, ...]:

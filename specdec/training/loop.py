@@ -50,11 +50,8 @@ def fit(
     checkpoint: Path,
     measure: Callable[[Progress], None],
     extra: Mapping[str, Any] | None = None,
-    stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
-    """Train for `seconds` or until `stop()`, and leave the model with its averaged weights.
-
-    If the checkpoint exists, training goes on from it.
+    """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
     the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
@@ -89,26 +86,28 @@ def fit(
     report()
     reported = time.monotonic()
     interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS))
-    for steps, (batch, tokens) in enumerate(batches):
-        now = time.monotonic()
-        if stop() or (steps and now - began >= seconds):
-            break
-        for optimiser, highest in optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] = highest * rate((now - began) / max(seconds, 1e-9))
-        torch.autograd.backward(loss(batch))
-        for optimiser, _ in optimisers:
-            optimiser.step()
-            optimiser.zero_grad()
-        progress.steps += 1
-        progress.tokens += tokens
-        progress.seconds = seconds_before + time.monotonic() - began
-        weight = 1.0 - min(AVERAGED, (1 + progress.steps) / (10 + progress.steps))
-        torch._foreach_lerp_(mean, [parameter.detach() for parameter in model.parameters()], weight)
-        if now - reported > interval:
-            report()
-            reported = time.monotonic()
-    report()
+    try:
+        for steps, (batch, tokens) in enumerate(batches):
+            now = time.monotonic()
+            if steps and now - began >= seconds:
+                break
+            for optimiser, highest in optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = highest * rate((now - began) / max(seconds, 1e-9))
+            torch.autograd.backward(loss(batch))
+            for optimiser, _ in optimisers:
+                optimiser.step()
+                optimiser.zero_grad()
+            progress.steps += 1
+            progress.tokens += tokens
+            progress.seconds = seconds_before + time.monotonic() - began
+            weight = 1.0 - min(AVERAGED, (1 + progress.steps) / (10 + progress.steps))
+            torch._foreach_lerp_(mean, [parameter.detach() for parameter in model.parameters()], weight)
+            if now - reported > interval:
+                report()
+                reported = time.monotonic()
+    finally:  # also after Ctrl-C
+        report()
     exchange(model, mean)
     return progress
 

@@ -1,6 +1,6 @@
 """Compute the training loss: the divergence between the drafter's distribution and the target's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,10 @@ class TrainableDraft(nn.Module):
     embedding: Tensor
     draft_ids: Tensor
     target_rows: Tensor  # the rows of the target's output matrix for `draft_ids`
+    predictions: Callable[[Reading], list[Tensor]]  # states [m, draft width] for a draft's first, second, … token
+    outputs: Callable[[], Tensor]  # the output matrix [V, draft width]
+    weights: Callable[[], dict[str, Tensor]]  # the tensors of the drafter's file, by name
+    config: Callable[[int, int], dict[str, Any]]  # its config.json, of the target's vocabulary and context
 
     def __init__(self, target: Target, draft_ids: Tensor) -> None:
         super().__init__()
@@ -64,22 +68,6 @@ class TrainableDraft(nn.Module):
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
         self.register_buffer("target_rows", rows.to(self.dtype), persistent=False)
         self.register_buffer("draft_ids", draft_ids, persistent=False)
-
-    def predictions(self, reading: Reading) -> list[Tensor]:
-        """Return the states that predict a draft's first, second, … token at each place.  # [m, draft width] each"""
-        raise NotImplementedError
-
-    def outputs(self) -> Tensor:
-        """Return the output matrix.  # [V, draft width]"""
-        raise NotImplementedError
-
-    def weights(self) -> dict[str, Tensor]:
-        """Return the tensors of the drafter's file, by name."""
-        raise NotImplementedError
-
-    def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        """Return the content of the drafter's config.json."""
-        raise NotImplementedError
 
     def loss(self, reading: Reading) -> Tensor:
         total: Tensor = Divergence.apply(reading.states, self.target_rows, self.outputs(), *self.predictions(reading))

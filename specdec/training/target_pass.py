@@ -4,6 +4,7 @@ In a pass, all texts are at the same position. Their keys and values therefore f
 fused attention can read the cache without indices.
 """
 
+import time
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..models.transformer import Transformer
+
+THREADS = torch.get_num_threads()
+
+
+def choose_threads() -> None:
+    """Compute with one thread where that is faster: a product waits for all its threads, and other programs run."""
+    x, matrix, seconds = torch.ones(64, 512), torch.ones(512, 512), dict[int, float]()
+    for count in (1, THREADS):
+        torch.set_num_threads(count)
+        start = time.perf_counter()
+        for _ in range(50):
+            x @ matrix
+        seconds[count] = time.perf_counter() - start
+    torch.set_num_threads(min(seconds, key=lambda count: seconds[count]))
 
 
 def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:

@@ -2,20 +2,17 @@
 
 import json
 import random
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as serialise
 
 from ..families import hub, zoo
+from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
 from ..models.files import prefix_errors
 from ..models.packed import FILE, pack_rows, ROWS
@@ -24,9 +21,10 @@ from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
-from .loop import fit, Progress, write_whole
+from .loop import fit, Progress
 from .loss import HeldOut, precision, read_batch, Reading, TEMPERATURE, TrainableDraft
-from .writing import Stop, tokens_around, Writer
+from .target_pass import choose_threads
+from .writing import tokens_around, Writer
 
 METHODS = ("draft_model", "eagle3")
 VOCABULARY = 8_192  # a drafter can draft at most this many different tokens
@@ -36,9 +34,7 @@ MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
 MIN_EXAMPLES = 2 * HELD_OUT_EVERY
 HOPELESS = 10  # times as many dropped as kept: a writer that keeps so few is stopped when its time is over
-PROGRESS_S = 10.0  # seconds between two lines about the texts
-SAVED_S = 5.0  # the same, between two times at which they are saved
-SHARD = 200  # texts in a file of examples
+PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
@@ -63,8 +59,7 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used, and
-    KeyboardInterrupt after a SIGINT or SIGTERM, for which it first saves what there is.
+    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
     """
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
@@ -77,8 +72,7 @@ def train(
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
-    begins = f"{writing:.1f} to load {target} and let it write texts" if writing else f"from loading {target} on"
-    tell(f"{minutes:g} minutes: {begins}, {minutes - writing:.1f} to learn from them, measuring included")
+    tell(f"{minutes:g} minutes: {writing:.1f} to load the target and write texts, {minutes - writing:.1f} to learn")
     give_memory_back()  # otherwise fragmentation wastes another half gigabyte each minute
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
@@ -91,88 +85,55 @@ def train(
         paths = [*texts, *sorted((out / EXAMPLES).glob("[!.]*.npz"))]
         return example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
 
-    with noted_signals(tell) as stop:
-        end, dropped = start + 60.0 * minutes, ""
-        if not texts:
-            writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
-            write(writer, out / EXAMPLES, start + 60.0 * writing, len(read_examples()), stop, tell)
-            end += max(0.0, time.monotonic() - start - 60.0 * writing)
-            dropped = f"; dropped: {summary(writer)}; give --prompts, or more --minutes: the texts there stay"
-        examples = read_examples()
-        if stop():
-            raise KeyboardInterrupt
-        if len(examples) < MIN_EXAMPLES:
-            where = ", ".join(map(str, texts or [out / EXAMPLES]))
-            raise ValueError(
-                f"at least {MIN_EXAMPLES} texts are needed, but only {len(examples)} are in {where}{dropped}"
-            )
-        held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
-        train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
-        frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-        draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
-        torch.manual_seed(seed)
-        draft: TrainableDraft = DraftModel(model, draft_ids, width, layers)
-        if method == "eagle3":
-            draft = Eagle3(model, draft_ids)
-        tell(
-            f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and "
-            f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
-        )
-        dtype, size = precision(device), BATCH_TOKENS[kind]
+    end, advice = start + 60.0 * minutes, ""
+    if not texts:
+        writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
+        write(writer, out / EXAMPLES, start + 60.0 * writing, len(read_examples()), tell)
+        end += max(0.0, time.monotonic() - start - 60.0 * writing)
+        advice = f"; dropped: {summary(writer)}; give --prompts, or more --minutes: the texts there stay"
+    examples = read_examples()
+    if len(examples) < MIN_EXAMPLES:
+        there = f"{len(examples)} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
+        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, but only {there}{advice}")
+    held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+    train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
+    frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+    draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
+    torch.manual_seed(seed)
+    draft = Eagle3(model, draft_ids) if method == "eagle3" else DraftModel(model, draft_ids, width, layers)
+    tell(
+        f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and "
+        f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
+    )
+    dtype, size = precision(device), BATCH_TOKENS[kind]
 
-        def read_states(batch: Batch) -> Reading:
-            return read_batch(model, batch, draft.taps, dtype)
+    def read_states(batch: Batch) -> Reading:
+        return read_batch(model, batch, draft.taps, dtype)
 
-        evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
-        batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
-        best, measured = -1.0, list[dict[str, Any]]()
-        if saved and (out / CONFIG).exists():
-            best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
+    evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
+    batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
+    best, measured = -1.0, list[dict[str, Any]]()
+    if saved and (out / CONFIG).exists():
+        best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
 
-        def measure(progress: Progress) -> None:
-            nonlocal best
-            agreement, overlap = evaluation.measure(draft)
-            measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
-            measured[-1]["seconds"] = round(progress.seconds, 1)
-            with (out / CURVE).open("a", encoding="utf-8") as curve:
-                curve.write(json.dumps(measured[-1]) + "\n")
-            if sum(overlap) > best:
-                best = sum(overlap)
-                export(draft, family, out, {"target": target, **measured[-1]})
-            when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
-            tell(f"{when}: {acceptance(measured[-1])}; {max(0.0, end - time.monotonic()):.0f} s left")
+    def measure(progress: Progress) -> None:
+        nonlocal best
+        agreement, overlap = evaluation.measure(draft)
+        measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
+        with (out / CURVE).open("a", encoding="utf-8") as curve:
+            curve.write(json.dumps(measured[-1]) + "\n")
+        if sum(overlap) > best:
+            best = sum(overlap)
+            export(draft, family, out, {"target": target, **measured[-1]})
+        when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
+        tell(f"{when}: {acceptance(measured[-1])}; {max(0.0, end - time.monotonic()):.0f} s left")
+        choose_threads()
 
-        if stop():
-            raise KeyboardInterrupt
-        extra = {"draft_ids": draft_ids.cpu()}
-        remaining = end - time.monotonic()
-        fit(draft, draft.matrices(), draft.loss, batches, remaining, checkpoint, measure, extra, stop)
-        steps = measured[-1]["steps"] - measured[0]["steps"]
-        tell(f"before the first step: {acceptance(measured[0])}; after {steps:,}: {acceptance(measured[-1])}")
-        if stop():
-            raise KeyboardInterrupt
+    extra, seconds = {"draft_ids": draft_ids.cpu()}, end - time.monotonic()
+    fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, measure, extra)
+    tell(f"before the first step: {acceptance(measured[0])}; after the last: {acceptance(measured[-1])}")
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return measured[-1]
-
-
-@contextmanager
-def noted_signals(tell: Tell) -> Iterator[Stop]:
-    """Note the first SIGINT or SIGTERM, and yield a function that says whether there was one. The second one raises."""
-    noted = list[int]()
-
-    def note(number: int, frame: object) -> None:
-        if noted:
-            raise KeyboardInterrupt
-        noted.append(number)
-        tell("stopping: what there is will be saved; Ctrl-C once more ends this at once")
-
-    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, note) for number in signals}
-    try:
-        yield lambda: bool(noted)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def acceptance(figures: dict[str, Any]) -> str:
@@ -193,65 +154,56 @@ def load_target(target: str, device: str) -> zoo.Family:
     return family
 
 
-def write(writer: Writer, folder: Path, end: float, earlier: int, stop: Stop, tell: Tell) -> None:
+def write(writer: Writer, folder: Path, end: float, earlier: int, tell: Tell) -> None:
     """Let `writer` write texts until the time `end`, and save them in `folder` as they come.
 
     If there are fewer than MIN_EXAMPLES then, with the `earlier` ones, it goes on, unless hardly any can be kept.
     """
-    shard, seen, tokens, is_late = list[Text](), set[tuple[int, ...]](), 0, False
-    told = saved = time.monotonic()
+    shard, seen, tokens = list[Text](), set[tuple[int, ...]](), 0
+    told = time.monotonic()
 
     def is_over() -> bool:
-        nonlocal told, is_late
-        now, dropped, missing = time.monotonic(), writer.dropped.total(), MIN_EXAMPLES - earlier - len(seen)
+        nonlocal told
+        now, missing = time.monotonic(), MIN_EXAMPLES - earlier - len(seen)
         if now - told >= PROGRESS_S:
             told = now
-            left = f"{end - now:.0f} s left" if now < end else f"{missing} texts are missing"
+            choose_threads()
+            save()
+            left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing} texts are missing"
             tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}; {left}")
-        if now < end or stop():
-            return stop()
-        if missing > 0 and not is_late:
-            is_late = True
-            tell(f"{missing} of {MIN_EXAMPLES} texts are missing: the time is extended until they are written")
-        return missing <= 0 or dropped > HOPELESS * max(len(seen), MIN_EXAMPLES)
+        return now >= end and (missing <= 0 or writer.dropped.total() > HOPELESS * max(len(seen), MIN_EXAMPLES))
 
     def save() -> None:
-        nonlocal saved
-        saved = time.monotonic()
         if shard:
-            example_files.save(shard, path)
+            example_files.save(shard, folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz")
+            shard.clear()
 
+    choose_threads()
     tell(f"writing texts, {writer.rows:,} at once")
-    path = next_file(folder)
     try:
         for text in writer.texts(is_over):
-            if writer.keeps("repeated texts" if tuple(text.tokens) in seen else ""):
+            if not writer.drops("repeated texts", tuple(text.tokens) in seen):
                 seen.add(tuple(text.tokens))
                 shard.append(text)
                 tokens += len(text.tokens) - text.start
-            is_full = len(shard) >= SHARD
-            if is_full or time.monotonic() - saved >= SAVED_S:
-                save()
-            if is_full:
-                path = next_file(folder)
-                shard.clear()
     finally:
         save()
     tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}")
 
 
-def next_file(folder: Path) -> Path:
-    return folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz"
-
-
 def summary(writer: Writer) -> str:
-    return ", ".join(f"{count:,} {fault}" for fault, count in writer.dropped.most_common()) or "none"
+    return ", ".join(f"{count:,} {fault}" for fault, count in writer.dropped.most_common() if count) or "none"
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write config.json and the weights, with matrices in 8 bits, for `families/published.py`."""
+    """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits.
+
+    A draft model is nothing without its target's matrices; `specdec export` makes a Llama of it.
+    """
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in draft.weights().items()}
-    packed = serialise(pack_rows(weights), {"format": "pt", "packed": ROWS})
-    write_whole(out / FILE, lambda path: path.write_bytes(packed))
-    write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8"))
+    weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}
+    if isinstance(draft, Eagle3):
+        half = {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+        write_folder(out, config | {"dtype": "bfloat16"}, half)
+    else:
+        write_folder(out, config, pack_rows(weights), FILE, packed=ROWS)

@@ -67,12 +67,9 @@ class Writer:
 
     def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
         """Yield lists of prompts to answer together, with the temperatures of their answers."""
-        pool = list[list[int]]()
-        while self.writes_prompts:
-            while len(pool) < max(1, self.rows // 2) and not stop():
-                pool += self.new_prompts(stop)
-            yield pool[: self.rows], [0.0, TEMPERATURE] * (self.rows // 2 + 1)
-            del pool[: self.rows]
+        while self.writes_prompts and not stop():
+            if prompts := self.new_prompts(stop):
+                yield prompts, [0.0, TEMPERATURE] * len(prompts)
         for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy only once
             self.dice.shuffle(self.prompts)
             for first in range(0, len(self.prompts), self.rows):
@@ -87,24 +84,21 @@ class Writer:
             for _ in range(self.rows)
         ]
         usable, ends = list[list[int]](), self.family.end_tokens
-        warmth = [1.0] * len(beginnings)
-        for _, text in continued(self.target, beginnings, ends, MAX_PROMPT, warmth, self.noise, stop):
+        for _, text in continued(self.target, beginnings, ends, MAX_PROMPT, [1.0] * self.rows, self.noise, stop):
             prompt = text[len(self.before) :]
-            has_ended = bool(prompt) and prompt[-1] == self.after[0]
-            if self.keeps(self.fault(prompt[:-1]) if has_ended else "prompts without an end"):
+            has_no_end = self.drops("prompts without an end", prompt[-1:] != self.after[:1])
+            if not (has_no_end or self.drops("unusable or repeated prompts", not self.is_new(prompt[:-1]))):
                 usable.append(prompt + self.after[1:])
         return usable
 
-    def fault(self, prompt: Sequence[int]) -> str:
-        """Return why a prompt cannot be used; "" if it can. It is then added to `used`."""
+    def is_new(self, prompt: Sequence[int]) -> bool:
+        """Return whether the prompt is readable, varied, not too short and not in `used`. If so, add it to `used`."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
-        if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt):
-            return "unusable prompts"
-        if text.lower() in self.used:
-            return "repeated prompts"
+        if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
+            return False
         self.used.add(text.lower())
-        return ""
+        return True
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Text]:
         """Let the target answer the prompts. Yield the texts whose answers are long enough and do not loop."""
@@ -113,14 +107,13 @@ class Writer:
         for row, tokens in continued(self.target, beginnings, ends, MAX_ANSWER, temperatures, self.noise, stop):
             text = Text(tokens[len(self.before) :], len(prompts[row]))
             answer = text.tokens[text.start :]
-            if self.keeps("answers of a word" if len(answer) < 3 else "" if is_varied(answer) else "loops"):
+            if not self.drops("answers of a word", len(answer) < 3) and not self.drops("loops", not is_varied(answer)):
                 yield text
 
-    def keeps(self, fault: str) -> bool:
-        """Count what is dropped for a fault. Return whether there is none."""
-        if fault:
-            self.dropped[fault] += 1
-        return not fault
+    def drops(self, fault: str, is_there: bool) -> bool:
+        """Count a fault for which a text is dropped, if it is there."""
+        self.dropped[fault] += is_there
+        return is_there
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
@@ -160,11 +153,10 @@ def continued(
     is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
     is_end[list(end_tokens)] = True
     is_end = is_end.to(device)
-    # `active` holds the rows' indices in `texts`, and `starts` their initial lengths.
+    # `active` holds the rows' indices in `texts` (-1: yielded already), and `starts` their initial lengths.
     active, starts = torch.arange(len(texts), device=device), torch.tensor(lengths, device=device)
     temps = torch.tensor(temperatures, device=device)[:, None]
     ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
-    given = ended.clone()
     cache = new_cache(target, len(texts), capacity)
     states = hidden_states(target, rows[:, :first], cache=cache)[0]
     for position in range(first, capacity):
@@ -175,7 +167,7 @@ def continued(
         is_last = position + 1 == capacity
         if position % CHECK_EVERY == 0 or is_last:
             is_last |= stop() or bool(ended.all())
-            for_now = ~given & (ended | is_last)
+            for_now = (active >= 0) & (ended | is_last)
             for i, tokens in zip(active[for_now].tolist(), rows[for_now].tolist(), strict=True):
                 length = lengths[i]
                 last = min(position + 1, length + most)
@@ -183,12 +175,10 @@ def continued(
                 yield i, tokens[: max(end, length)]
             if is_last:
                 return
-            given |= ended
+            active[for_now] = -1
             unended = (~ended).nonzero()[:, 0]
             if 2 * len(unended) <= len(active):
-                active, rows, starts, temps, ended, given = (
-                    x[unended] for x in (active, rows, starts, temps, ended, given)
-                )
+                active, rows, starts, temps, ended = (x[unended] for x in (active, rows, starts, temps, ended))
                 cache = cache[:, :, unended]
         states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
 

@@ -11,11 +11,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from specdec import cli
-from specdec.families.export import export
+from specdec.events import Drafted
+from specdec.families.export import export, write
 from specdec.families.published import load_head
-from specdec.families.zoo import EMBEDDED, load, load_pair
+from specdec.families.zoo import EMBEDDED, Family, load, load_pair
+from specdec.loop import generate, Task
 from specdec.models.checkpoint import read_weights
+from specdec.models.reduced import ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
+from specdec.training.draft_model import DraftModel
+from specdec.training.eagle3 import Eagle3
+from specdec.types import SamplingParams
+from tests.families import togguf
 
 IDS = [0, 411, 17, 3000, 262, 4095, 8]
 
@@ -45,9 +52,10 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
 def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> None:
     family = load_pair(folders / "target", folders / "draft_model_story", folders / "eagle3", dtype=torch.float32)
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
-    said = json.loads((folders / "eagle3" / "config.json").read_text())
+    said, key = json.loads((folders / "eagle3" / "config.json").read_text()), "eagle_aux_hidden_state_layer_ids"
     assert said["architectures"] == ["LlamaForCausalLMEagle3"]
-    assert family.drafters["eagle3"].part.taps == tuple(said["eagle_aux_hidden_state_layer_ids"])
+    assert family.drafters["eagle3"].part.taps == tuple(said[key]) == load().drafters["eagle3"].part.taps
+    assert [tap - 1 for tap in said[key]] == said["eagle_config"][key]  # SGLang counts a layer's outputs
 
 
 def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> None:
@@ -71,14 +79,14 @@ def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
     (family := tmp_path / "family").mkdir()
     for name in ("target", "tokenizer", "draft_model"):
         (family / name).symlink_to(EMBEDDED / name)
-    command = ["export", "--family", str(family), "--out", str(tmp_path / "out")]
+    command = ["export", "--target", str(family), "--out", str(tmp_path / "out")]
     assert cli.main(command) == 0
     names = {Path(line).name for line in capsys.readouterr().out.split()}
     assert names == {"target", "draft_model"} and (tmp_path / "out/draft_model/tokenizer.json").is_file()
     assert cli.main(command) == 2
     assert re.fullmatch(r"specdec: \S+ is there already; name another folder.*\n", capsys.readouterr().err)
-    assert cli.main(["export", "--out", str(tmp_path / "new"), "--family", str(tmp_path)]) == 2
-    assert "is no family" in capsys.readouterr().err and not (tmp_path / "new").exists()
+    assert cli.main(["export", "--out", str(tmp_path / "new"), "--target", str(tmp_path)]) == 2
+    assert "there is no config.json" in capsys.readouterr().err and not (tmp_path / "new").exists()
 
 
 def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
@@ -92,3 +100,47 @@ def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="share the target's output matrix"):
         export(str(tmp_path / "family"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
+    view, drafter = family.lane(name, 100)
+    params = SamplingParams(max_tokens=40, ignore_end=True)
+    events = generate(Task(view, family.encode(prompt), params, drafter, k=3))
+    return [event.tokens for event in events if isinstance(event, Drafted)]
+
+
+def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path: Path) -> None:
+    """They read and write through the target's matrices, and get their own; transformers takes one as an assistant."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    gguf, template = tmp_path / "target.gguf", "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"
+    togguf.write(gguf, "llama", "Q8_0", tokenizer__chat_template=template)
+    target = load_pair(gguf, dtype=torch.float32).target
+    ids = torch.arange(5, 250, 3)
+    torch.manual_seed(0)
+    for name, draft in (("draft", DraftModel(target, ids, 64, 2)), ("head", Eagle3(target, ids))):
+        weights = {key: tensor.detach().clone() for key, tensor in draft.weights().items()}
+        if isinstance(draft, Eagle3):  # as the package's own heads are stored
+            del weights["lm_head.weight"], weights["t2d"]
+            weights[WRITES] = (draft.writes.T * draft.rows_scale).detach().clone()
+        write(tmp_path / name, draft.config(target.vocabulary, 128), weights)
+    drafts, out = [str(tmp_path / "draft"), str(tmp_path / "head")], tmp_path / "out"
+    assert cli.main(["export", "--out", str(out), "--target", str(gguf), *(f"--draft={one}" for one in drafts)]) == 0
+
+    before = load_pair(gguf, *drafts, dtype=torch.float32)
+    after = load_pair(out / "target", out / "draft", out / "head", dtype=torch.float32)
+    assert after.encode("Tom went home") == before.encode("Tom went home") and after.chat == before.chat
+    for name in ("draft_model", "eagle3"):
+        texts = [drafted(family, name, "Tom went home") for family in (before, after)]
+        assert texts[0] == texts[1] and len(texts[0]) > 5
+    theirs, assistant = (AutoModelForCausalLM.from_pretrained(out / name) for name in ("target", "draft"))
+    tokens = torch.tensor([AutoTokenizer.from_pretrained(out / "draft")("Tom went home")["input_ids"]])
+    with torch.inference_mode():
+        probs = assistant(tokens).logits[0].softmax(-1)
+        alone = theirs.generate(tokens, max_new_tokens=20, do_sample=False)
+        assisted = theirs.generate(tokens, assistant_model=assistant, max_new_tokens=20, do_sample=False)
+    assert float(probs[:, ids].sum(-1).min()) > 1 - 1e-6 and alone.tolist() == assisted.tolist()
+    draft, read = before.draft, tokens[0].tolist()
+    assert isinstance(draft, ReducedDraft)
+    logits = draft.forward(read, draft.new_cache(40), rows=len(read))
+    torch.testing.assert_close(probs[:, ids], logits.float().softmax(-1), atol=1e-5, rtol=1e-3)

@@ -167,7 +167,9 @@ IMITATIONS: dict[str, tuple[Weights, dict[str, Any] | None, str]] = {
     "EAGLE-1 by tensors": ({"fc.weight": ONES, "fc.bias": torch.ones(4), **LAYER}, MODEL.config.to_dict(), "EAGLE-1"),
     "P-EAGLE": ({**eagle3_weights(), "mask_hidden": torch.ones(1, 1, 96)}, MODEL.config.to_dict(), "P-EAGLE.*vLLM"),
     "Hydra": ({"hydra_head.0.0.linear.weight": ONES}, {"hydra_num_heads": 4}, "Hydra.*github.com/zankner/Hydra"),
-    "MLP speculator": ({"speculator.emb.0.weight": ONES}, {"model_type": "mlp_speculator"}, "an MLP speculator.*vLLM"),
+    "MLP speculator": (
+        {"speculator.emb.0.weight": ONES}, {"model_type": "mlp_speculator"}, "an MLP speculator.*vLLM ran it before",
+    ),
     "DFlash 2": ({"fc.weight": ONES}, {"architectures": ["DFlash2DraftModel"], "model_type": "qwen3"}, "DFlash 2"),
     "Qwen3-Next": ({"mtp.fc.weight": ONES, "mtp.norm.weight": ONES}, MODEL.config.to_dict(), "Qwen3-Next's MTP layers"),
     "DeepSeek": (
@@ -195,8 +197,10 @@ def test_what_fits_no_drafter_is_refused_with_the_reason(what: str, tmp_path: Pa
     weights, config, reason = REFUSED[what]
     folder = written(tmp_path / "part", weights, config)
     words(23).save(str(folder / "tokenizer.json"))
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match=reason) as refusal:
         load_drafter(folder, TARGET, words(23))
+    is_head = bool(head_format(config or {}, weights))
+    assert ("`specdec doctor`" in str(refusal.value)) == is_head
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def build(tab: gr.Tab) -> gr.HTML:
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts")},
+        sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts", "formats")},
         server_functions=[bind_language(elsewhere)],
     )
 
