@@ -74,7 +74,7 @@ export const SEE_ALSO = {
   match: { tabs: ["lossless"], sections: ["practice"] },
   which: { tabs: ["methods"], sections: ["practice"] },
   best: { tabs: ["methods"] },
-  nothing: { tabs: ["lossless", "theory"], sections: ["mistakes"] },
+  nothing: { tabs: ["lossless", "theory"] },
   convert: { tabs: ["theory"], sections: ["glossary"] },
   domain: { tabs: ["methods"] },
   penalties: { sections: ["glossary"] },

@@ -14,7 +14,6 @@ from . import labels
 # Parts of a tab's words that have a title and a text below it.
 CHARTS = ("bars", "curve", "account")
 CHECKS = ("closed", "sampled", "greedy")
-TABLES = ("speedups", "table")
 FIGURES = ("map", "rules", "heat", "measured", "wall", "intro", "field")
 
 
@@ -63,7 +62,7 @@ def texts_by_place() -> dict[str, list[tuple[str, str]]]:
         "methods": [
             *((method["name"], sentences(method["how"], *method["rows"].values())) for method in cards),
             *((question["title"], question["text"]) for question in methods["questions"].values()),
-            *((methods[name]["title"], methods[name]["lead"]) for name in TABLES),
+            (methods["table"]["title"], methods["table"]["lead"]),
         ],
         "theory": [
             *((theory[f"{name}title"], theory[f"{name}sub"]) for name in FIGURES),
