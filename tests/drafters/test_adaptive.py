@@ -113,6 +113,12 @@ def test_at_rest_the_drafter_is_not_asked_but_at_the_prefill_it_is() -> None:
     assert asked[0] == 0 and 2 < len(asked) < 30 and all(asked[1:])
 
 
+def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:
+    costs = Costs(0.05, (1.0,) * 9, draw=5.0)
+    depths = [AdaptiveDrafter(World(0.9, 1), costs).depth([0], 8, temperature) for temperature in (0.0, 0.8)]
+    assert depths == [8, 1]  # 1: a trial, which shows whether that changed
+
+
 def test_costs_go_on_as_they_grew() -> None:
     costs = Costs(0.1, (1.0, 1.2, 1.4), 0.05)
     assert costs.cycle(0) == 1.0
