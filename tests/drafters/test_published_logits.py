@@ -16,7 +16,6 @@ from torch import Tensor
 
 from specdec.drafters.block import BlockHead
 from specdec.drafters.medusa import MedusaHeads
-from specdec.drafters.mtp import MTPHead
 from specdec.families.published import load_head
 from specdec.models.config import Config
 from specdec.models.folding import EMBEDDING, HEAD
@@ -58,8 +57,6 @@ def drafted(head: Any, read: dict[int, Tensor]) -> Tensor:
         return torch.cat([head.correct(row[None], TOKENS[COUNT + i]) for i, row in enumerate(logits)])
     head.forward(fused[:4], TOKENS[1:5], cache)
     states = head.forward(fused[4:], TOKENS[5 : COUNT + 1], cache)
-    if isinstance(head, MTPHead):
-        return head.decoder.logits(states)  # the first token of three drafts
     for i in range(3):
         rows.append(head.logits(states[-1:]))
         states = head.forward(states[-1:], [TOKENS[COUNT + 1 + i]], cache)
