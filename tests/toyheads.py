@@ -173,7 +173,7 @@ def dflash_on(target: Transformer) -> BlockHead:
 
 
 def mtp_on(target: Transformer) -> MTPHead:
-    return MTPHead(Config.parse(shape().to_dict()), mtp_weights(), target)
+    return MTPHead(Config.parse(shape().to_dict()), mtp_weights(), target, norm_output=False)
 
 
 BLOCK, MTP = block_on(TARGET), mtp_on(TARGET)

@@ -2,7 +2,7 @@
 
 The layer's input is the target's last state at token i and the embedding of token i + 1, both normed and projected
 together. The layer and the target's output matrix then predict token i + 2. For further tokens, the layer's own output
-replaces the target's state.
+replaces the target's state; it is normed, as that is, unless the layer was trained otherwise.
 DeepSeek-V3, GLM-4.5 and Qwen3-Next are published with such a layer.
 """
 
@@ -30,11 +30,17 @@ class MTPHead:
     """A decoder of one layer on [norm(embedding), norm(state)], with the target's output matrix."""
 
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None = None
+        self,
+        config: Config,
+        weights: Mapping[str, Tensor],
+        target: Target,
+        stored: torch.dtype | None = None,
+        norm_output: bool = True,
     ) -> None:
         """Make the head from `weights` with DeepSeek-V3's names. Raises ValueError if they do not fit `target`.
 
-        The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored`.
+        The layer's matrices and a copy of the target's output matrix are rounded to the dtype `stored`. With
+        `norm_output`, the state that replaces the target's is normed.
         """
         width = target.width
         layer = config.layer_tensors(width)
@@ -49,7 +55,7 @@ class MTPHead:
         scale = torch.cat([weights["enorm.weight"], weights["hnorm.weight"]]).float()
         folding = self.decoder.folding
         self.eh_proj = folding.matrix(weights["eh_proj.weight"].float() * scale * folding.unit(width))
-        self.target, self.taps = target, (target.depth,)
+        self.target, self.taps, self.norm_output = target, (target.depth,), norm_output
         self.parameters = sum(tensor.numel() for tensor in weights.values())
 
     def new_cache(self, capacity: int) -> StaticCache:
@@ -66,7 +72,11 @@ class MTPHead:
         stream = linear(torch.cat((normed(embedded), normed(features)), -1), self.eh_proj)
         states = self.decoder.run_layers(stream, cache, start)
         cache.keep(start + len(tokens))
-        return states
+        return self.decoder.normed(states) if self.norm_output else states
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Return the logits of states from `forward`.  # [n, hidden] -> [n, V]"""
+        return self.decoder.project(states) if self.norm_output else self.decoder.logits(states)
 
 
 class MTPDrafter(HeadChainDrafter[MTPHead]):
@@ -75,4 +85,4 @@ class MTPDrafter(HeadChainDrafter[MTPHead]):
     name = "mtp"
 
     def step(self, pending: list[int]) -> Tensor:
-        return self.head.decoder.logits(self.extend(pending))
+        return self.head.logits(self.extend(pending))

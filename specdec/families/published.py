@@ -91,7 +91,7 @@ def head_of(
     if form == "block":
         return BlockHead(BlockLayout.parse(config, target.depth), weights, target, stored)
     if form == "mtp":
-        return MTPHead(Config.parse(config), weights, target, stored)
+        return MTPHead(Config.parse(config), weights, target, stored, bool(config.get("norm_output", True)))
     return eagle3(weights, config, target, stored)
 
 

@@ -83,7 +83,7 @@ def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
 def test_the_shared_output_matrix_is_the_targets_own() -> None:
     """Also of a target that ties it to no embedding."""
     untied = decoder(shape(tie_word_embeddings=False), seed=3)
-    head = MTPHead(Config.parse(shape().to_dict()), mtp_weights(), ours(untied))
+    head = MTPHead(Config.parse(shape().to_dict()), mtp_weights(), ours(untied), norm_output=False)
     states = torch.randn(4, head.target.width)
     normed = states * (states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * mtp_weights()["shared_head.norm.weight"]
     assert torch.allclose(head.decoder.logits(states), normed @ untied.lm_head.weight.T, atol=1e-4)
@@ -94,7 +94,7 @@ def test_eight_bits_do(name: str) -> None:
     def rounded(view: TargetView) -> BlockDrafter | MTPDrafter:
         if name == "block":
             return BlockDrafter(view, block_on(TARGET, torch.int8), 160)
-        return MTPDrafter(view, MTPHead(Config.parse(shape().to_dict()), mtp_weights(), TARGET, stored=torch.int8), 160)
+        return MTPDrafter(view, MTPHead(Config.parse(shape().to_dict()), mtp_weights(), TARGET, torch.int8, False), 160)
 
     exact, near = Watched(MAKERS[name]), Watched(rounded)
     exact.propose(1), near.propose(1)

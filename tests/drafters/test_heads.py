@@ -217,7 +217,7 @@ def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int)
     norms = {f"fc_norm.{i}.weight": torch.linspace(0.5, 1.5, WIDTH) for i in range(3)}
     tensors = eagle3_weights(3, known) | norms
     later = Eagle3Head(Config.parse(eagle3_config(known, 3)), tensors, target, TAPS, norm_output=True)
-    mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target)
+    mtp = MTPHead(Config.parse(shape(3).to_dict()), mtp_weights(), target, norm_output=False)
     makers: dict[str, Make] = {
         "block": lambda view: BlockDrafter(view, block, 9),
         "DFlash": lambda view: BlockDrafter(view, dflash, 9),

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from specdec.drafters.block import BlockHead
-from specdec.drafters.eagle3 import Eagle3Head
+from specdec.drafters.medusa import MedusaHeads
 from specdec.families.published import load_head
 from specdec.models.config import Config
 from specdec.models.folding import EMBEDDING, HEAD
@@ -41,11 +41,26 @@ def states(taps: int) -> Tensor:  # [COUNT, taps · WIDTH]
 def head_weights(case: dict[str, Any]) -> dict[str, Tensor]:
     """Draw every tensor. A draft vocabulary consists of every other token."""
     tensors = made({name: tuple(size) for name, size in case["tensors"].items() if name not in ("d2t", "t2d")}, 13)
-    if "d2t" in case["tensors"]:
-        ids = torch.arange(0, 23, 2)
-        tensors |= {"d2t": ids - torch.arange(len(ids)), "t2d": torch.zeros(23, dtype=torch.bool)}
-        tensors["t2d"][ids] = True
-    return tensors
+    ids = torch.arange(0, 23, 2)
+    maps = {"d2t": ids - torch.arange(len(ids)), "t2d": torch.zeros(23, dtype=torch.bool).index_fill(0, ids, True)}
+    return tensors | {name: tensor for name, tensor in maps.items() if name in case["tensors"]}
+
+
+def drafted(head: Any, read: dict[int, Tensor]) -> Tensor:
+    """Return logits of a draft in which TOKENS follow, from the target's states by layer.  # [rows, V of the draft]"""
+    if isinstance(head, MedusaHeads):
+        return head.logits(read[head.target.depth][-1:], head.count)
+    fused, cache, rows = head.fuse(read, slice(COUNT)), head.new_cache(64), []
+    if isinstance(head, BlockHead):
+        head.forward(fused[:4], TOKENS[:5], cache)  # a draft that came before, in whose cache this one continues
+        logits = head.logits(head.forward(fused[4:], TOKENS[: COUNT + 1], cache))
+        return torch.cat([head.correct(row[None], TOKENS[COUNT + i]) for i, row in enumerate(logits)])
+    head.forward(fused[:4], TOKENS[1:5], cache)
+    states = head.forward(fused[4:], TOKENS[5 : COUNT + 1], cache)
+    for i in range(3):
+        rows.append(head.logits(states[-1:]))
+        states = head.forward(states[-1:], [TOKENS[COUNT + 1 + i]], cache)
+    return torch.cat(rows)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["layout"])
@@ -55,17 +70,6 @@ def test_logits_equal_the_publishers(case: dict[str, Any], tmp_path: Path) -> No
     target = Transformer(Config.parse(shape(tie_word_embeddings=False).to_dict()), target_weights(), torch.float32)
     head = load_head(tmp_path, head_weights(case), target, None)
     assert head.taps == tuple(case["taps"])
-    features = states(len(head.taps)).unflatten(-1, (len(head.taps), -1)).unbind(1)
-    fused = head.fuse({tap: state for tap, state in zip(head.taps, features, strict=True)}, slice(COUNT))
-    cache, rows = head.new_cache(64), []
-    if isinstance(head, BlockHead):
-        head.forward(fused[:4], TOKENS[:5], cache)  # a draft that came before, in whose cache this one continues
-        logits = head.logits(head.forward(fused[4:], TOKENS[: COUNT + 1], cache))
-        rows = [head.correct(row[None], TOKENS[COUNT + i])[0] for i, row in enumerate(logits)]
-    elif isinstance(head, Eagle3Head):
-        head.forward(fused[:4], TOKENS[1:5], cache)
-        state = head.forward(fused[4:], TOKENS[5 : COUNT + 1], cache)[-1:]
-        for i in range(3):
-            rows.append(head.logits(state)[0])
-            state = head.forward(state, [TOKENS[COUNT + 1 + i]], cache)
-    assert (torch.stack(rows) - torch.tensor(case["logits"])).abs().max() < 1e-5
+    read = states(len(head.taps)).unflatten(-1, (len(head.taps), -1)).unbind(1)
+    logits = drafted(head, dict(zip(head.taps, read, strict=True)))
+    assert (logits - torch.tensor(case["logits"])).abs().max() < 1e-5

@@ -207,7 +207,7 @@ def train_mtp(build: Build) -> None:
     config = head_config(build.teacher, 1)
     torch.manual_seed(build.options.seed)
     layer = mtp.MTP(config).to(build.options.device)
-    build.train_head("mtp", layer, mtp.MTPLoss(build.teacher, layer, config), config.to_dict())
+    build.train_head("mtp", layer, mtp.MTPLoss(build.teacher, layer, config), config.to_dict() | {"norm_output": False})
 
 
 STAGES: dict[str, Callable[[Build], None]] = {
