@@ -92,6 +92,8 @@ class Eagle3(TrainableDraft):
         """Return the tensors under the names of EAGLE-3's authors."""
         q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         gate, up = self.gate_up.chunk(2)
+        ids, rows = self.draft_ids.cpu(), len(self.embedding)
+        maps = {MAP: ids - torch.arange(len(ids)), "t2d": torch.zeros(rows, dtype=torch.bool).index_fill_(0, ids, True)}
         layer = {
             "input_layernorm": self.word_norm,
             "hidden_norm": self.feature_norm,
@@ -108,13 +110,12 @@ class Eagle3(TrainableDraft):
             "fc.weight": self.fc,
             "norm.weight": self.norm,
             "lm_head.weight": self.target_rows.float() @ self.writes * self.rows_scale,
-            MAP: self.draft_ids.cpu() - torch.arange(len(self.draft_ids)),
-            "t2d": torch.zeros(len(self.embedding), dtype=torch.bool).index_fill_(0, self.draft_ids.cpu(), True),
+            **(maps if len(ids) < rows else {}),  # vLLM loads them only where not all tokens are drafted
             **{f"midlayer.{name}.weight": tensor for name, tensor in layer.items()},
         }
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:
-        facts = llama_config(vocabulary, self.width, self.down.shape[1], 1, self.heads, self.kv_heads)
+        facts = llama_config(len(self.embedding), self.width, self.down.shape[1], 1, self.heads, self.kv_heads)
         names = {"model_type": "llama", "draft_vocab_size": len(self.draft_ids), "max_position_embeddings": context}
         return eagle3_config(names | facts, self.taps)
 

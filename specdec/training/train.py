@@ -90,7 +90,7 @@ def train(
         writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
         write(writer, out / EXAMPLES, start + 60.0 * writing, len(read_examples()), tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
-        advice = f"; dropped: {summary(writer)}; give --prompts, or more --minutes: the texts there stay"
+        advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     examples = read_examples()
     if len(examples) < MIN_EXAMPLES:
         there = f"{len(examples)} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
@@ -170,7 +170,7 @@ def write(writer: Writer, folder: Path, end: float, earlier: int, tell: Tell) ->
             choose_threads()
             save()
             left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing} texts are missing"
-            tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}; {left}")
+            tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {writer.summary()}; {left}")
         return now >= end and (missing <= 0 or writer.dropped.total() > HOPELESS * max(len(seen), MIN_EXAMPLES))
 
     def save() -> None:
@@ -188,11 +188,7 @@ def write(writer: Writer, folder: Path, end: float, earlier: int, tell: Tell) ->
                 tokens += len(text.tokens) - text.start
     finally:
         save()
-    tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {summary(writer)}")
-
-
-def summary(writer: Writer) -> str:
-    return ", ".join(f"{count:,} {fault}" for fault, count in writer.dropped.most_common() if count) or "none"
+    tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {writer.summary()}")
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

@@ -115,6 +115,9 @@ class Writer:
         self.dropped[fault] += is_there
         return is_there
 
+    def summary(self) -> str:
+        return ", ".join(f"{count:,} {fault}" for fault, count in self.dropped.most_common() if count) or "none"
+
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
     """Return the tokens before each prompt (at least one), and the tokens after it (none without a template)."""

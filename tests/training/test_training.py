@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import random
 import re
 import shutil
@@ -31,7 +32,6 @@ from specdec.loop import generate, Task
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.training import examples as files
-from specdec.training import train as training
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
@@ -208,6 +208,14 @@ def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> Re
     return draft
 
 
+def test_a_head_that_drafts_all_tokens_has_no_map(family: zoo.Family, tmp_path: Path) -> None:
+    """vLLM has no place for one then."""
+    head = Eagle3(family.target, torch.arange(family.target.vocabulary))
+    assert not {"d2t", "t2d"} & head.weights().keys()
+    draft = exported(head, family, tmp_path)
+    assert isinstance(draft, Eagle3Head) and torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
+
+
 def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
@@ -307,6 +315,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
         monkeypatch.setattr(f"specdec.training.{name}.time", now)
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
     monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.3)
+    monkeypatch.setattr("specdec.training.train.VOCABULARY", 2048)
     monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
     size = {"width": 64, "layers": 1}
     first = train(str(target), out, 0.3, method, prompts, lines.append, **size)
@@ -322,9 +331,9 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
     if method == "eagle3":  # what vLLM and SGLang look for
         config, weights = json.loads((out / "config.json").read_text()), load_file(file)
-        rows = {name: weights[name].shape[0] for name in ("lm_head.weight", "d2t", "t2d")}
-        assert config["architectures"] == ["LlamaForCausalLMEagle3"] and list(rows.values()) == [4096] * 3
-        assert {tensor.dtype for name, tensor in weights.items() if name not in rows} == {torch.bfloat16}
+        assert config["architectures"] == ["LlamaForCausalLMEagle3"] and config["vocab_size"] == len(weights["t2d"])
+        assert config["draft_vocab_size"] == len(weights["lm_head.weight"]) == len(weights["d2t"]) == 2048
+        assert {tensor.dtype for name, tensor in weights.items() if "2" not in name} == {torch.bfloat16}
 
     family = zoo.load_pair(target, out)
     prompt, written = family.encode(PROMPTS[0]), []
@@ -359,7 +368,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 SIZE = ["--width", "64", "--layers", "1", "--device", "cpu"]
 MOMENTS = {  # what is interrupted -> what is said of it
     "specdec.families.zoo.load_target": "because no text was written",
-    "specdec.training.train.summary": "because no step was made",  # while texts are written
+    "specdec.training.writing.Writer.summary": "because no step was made",  # while texts are written
     "specdec.training.train.HeldOut": "because no step was made",  # before the first step
     "specdec.training.draft_model.DraftModel.loss": "the best draft so far is in",
     "specdec.training.train.write_folder": "the best draft so far is in",  # while it is saved
@@ -377,7 +386,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(
 ) -> None:
     """What is there runs, or one sentence says why there is nothing; and the same command goes on."""
     module, _, name = moment.rpartition(".")
-    place = zoo if module.endswith("zoo") else DraftModel if module.endswith("DraftModel") else training
+    place = pkgutil.resolve_name(module)
     original, calls = getattr(place, name), count()
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
