@@ -5,8 +5,6 @@ it asks for a GPU, forks the page, and moves the models to the GPU there. Of an 
 returns, so the engine's errors are answers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """What a drafter may hand over that is no draft: each of it costs the drafter, and never the text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

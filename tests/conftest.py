@@ -1,7 +1,5 @@
 """For all tests: nothing asks the network; and where CI runs, a browser test that was skipped is a failure."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -2,8 +2,6 @@
 
 All others are run by `npm test`."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

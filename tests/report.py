@@ -6,8 +6,6 @@ figures hold. `--save` keeps each kind's figures in assets/results/trust, from w
 writes docs/trust.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """The embedded family with a few layers of its target: text without sense, in a fraction of the time."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

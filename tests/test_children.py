@@ -1,7 +1,5 @@
 """Python children find this package, and whatever else the one that starts them finds."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The documented commands, as a user runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -79,14 +77,6 @@ def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypat
     assert served == [("shared", recorded.first_family())]
 
 
-def test_a_run_is_saved_as_a_recorded_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    saved = tmp_path / "run.jsonl"
-    assert terminal.main(["Once", "--max-tokens", "8", "--save", str(saved)]) == 0
-    trace = Trace.load(saved)
-    assert trace.header.source == "recorded"
-    assert LaneStats.from_events(trace.events, "speculative").tokens == 8
-
-
 def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     evil = ("\x1b]0;title\x07", "\x9b2J", "\u202eturned", "\r", " kept\n")
     monkeypatch.setattr(toyrun, "NASTY", evil)
@@ -141,7 +131,9 @@ def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path:
     assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
     assert "transformers, assisted" in out and "against plain decoding" in out and "failed" not in out
-    assert Trace.load(saved).header.lanes == ("speculative", "transformers", "plain")
+    trace = Trace.load(saved)
+    assert (trace.header.source, trace.header.lanes) == ("recorded", ("speculative", "transformers", "plain"))
+    assert LaneStats.from_events(trace.events, "speculative").tokens == 8
 
 
 def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,5 @@
 """One object from a name to figures: models in memory, drafters and rules as objects, and nothing left behind."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess
@@ -147,10 +145,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature must be a number, not 'hot'"),
     ({"max_tokens": 8.0}, "max_tokens must be a whole number, not 8.0"),
     ({"stop": "END"}, "stop must be a tuple of strings, not 'END'"),
-    ({"rule": "magic"}, "there is no rule 'magic'"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
-    ({"k": -1}, "k must lie between"),
-    ({"prompt": " "}, "The prompt is empty"),
     ({"prompt": [1, 10**9]}, "A prompt is a text"),
     ({"prompt": [{"role": "user", "content": "Hi"}]}, "no chat template"),
 ]

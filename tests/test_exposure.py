@@ -1,7 +1,5 @@
 """Who can reach the page: by where it listens, a row of one table."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Whatever settings come, the page's check answers with a sentence, or the run that they ask for ends by itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The loop's promises: where a text ends, what events say, and what a fault may cost."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import time

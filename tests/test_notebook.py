@@ -1,7 +1,5 @@
 """The workshop runs from top to bottom, its solutions included; it is stored without what it printed."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

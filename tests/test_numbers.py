@@ -4,8 +4,6 @@ Each case draws distributions of one kind, a draft from one of them, and asks a 
 distribution is looked at.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """What is imported is declared, once for pip and once for the project; and the package comes without torch."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

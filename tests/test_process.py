@@ -1,7 +1,5 @@
 """The engine in its own process says what it says in this one, stops when told to, and dies without taking anybody."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import json

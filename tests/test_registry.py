@@ -1,7 +1,5 @@
 """The registry says what is so: of classes, rules and names."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The report counts what its tests record, and a kind with a test that fails does not hold."""
 
-from __future__ import annotations
-
 import ast
 import os
 from pathlib import Path

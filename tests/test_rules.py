@@ -1,7 +1,5 @@
 """Five rules on the same draft: what each keeps, that four are lossless, and that the fifth says it is not."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """The bounds for strangers, asked from outside of an app that was started in each of its ways."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One table of a run's settings: whoever takes some takes these, under these names, in this order."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """What a module remembers between calls is little, and each of it is here, with its reason."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

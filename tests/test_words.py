@@ -1,7 +1,5 @@
 """Names and docstrings can be read without a dictionary. The limits below may only fall."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The token ids of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from specdec.events import Committed, Event

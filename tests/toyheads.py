@@ -1,7 +1,5 @@
 """A tiny random target with heads on it, and a text that grows as the loop would let it grow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

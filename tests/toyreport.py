@@ -1,7 +1,5 @@
 """A report of the bench, written by hand: three drafters, two texts, two temperatures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A small run, written by hand, for tests of the page: every token state, and pieces that no page likes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

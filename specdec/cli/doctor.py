@@ -1,7 +1,5 @@
 """Run `specdec doctor`: find out why a target rejects the drafts of a head."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..events import Committed, Event, Failed, Started, Verified
@@ -46,27 +46,8 @@ def tell(sentence: str) -> None:
         print("specdec:", strip_control_characters(" ".join(sentence.split())), file=sys.stderr)
 
 
-def print_run(
-    prompt: str,
-    events: Iterable[Event],
-    events_so_far: list[Event],
-    target: str = "",
-    precision: str = "",
-    is_chat: bool = False,
-    note: str = "",
-) -> None:
-    """Print a run as it goes on, then its figures. If `is_chat`, the answer begins after a blank line.
-
-    Every event is added to `events_so_far` as it comes. `note` says which drafter and K were chosen by default.
-    """
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(prompt + "\n\n" * is_chat)
-    for event in events:
-        events_so_far.append(event)
-        if getattr(event, "lane", "") == "speculative":
-            sys.stdout.write(render(event, events_so_far, colour))
-        sys.stdout.flush()
-    print("\n\n" + report(events_so_far, target, precision, note=note))
+def has_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:

@@ -18,7 +18,7 @@ from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from ..types import Choice, Step
 from .commands import Device, Drafts, KEY, Plain, Precision
-from .render import print_run, render, report, strip_control_characters
+from .render import has_colour, render, report, strip_control_characters
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -98,8 +98,13 @@ def run(
     header = live_header(request.prompt, models.describe(), peer=request.peer)
     events = list[Event]()
     try:
-        title = target or request.family
-        print_run(request.prompt, race, events, title, models.precision, models.chat is not None, note)
+        sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
+        for event in race:
+            events.append(event)
+            if event.lane == "speculative":
+                sys.stdout.write(render(event, events, has_colour()))
+            sys.stdout.flush()
+        print("\n\n" + report(events, target or request.family, models.precision, note=note))
     finally:
         race.close()
         save_trace(save, header, events)  # after Ctrl-C, what ran until then
@@ -151,9 +156,8 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
         sys.stdout.flush()
 
     events = lane.race(server, plain, request.prompt, request.params, on_text=show)
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     lane_events = [event for event in events if event.lane == "speculative"]
-    text = "".join(render(event, lane_events[: i + 1], colour) for i, event in enumerate(lane_events))
+    text = "".join(render(event, lane_events[: i + 1], has_colour()) for i, event in enumerate(lane_events))
     print(f"\n\n{text}\n\n{report(events, server=server.facts)}")
     return header, events
 

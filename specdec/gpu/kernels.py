@@ -7,8 +7,6 @@ Attention is split along the keys (Flash-Decoding), since a few queries would le
 serves texts of many lengths, so each split computes which keys it reads.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl

@@ -19,13 +19,6 @@ ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further dra
 NEARLY_BEST = 0.95
 
 
-def candidates(family: Family, drafter: str, k: int) -> list[str]:
-    """List the drafters to compare by costs; none if drafter and depth are given."""
-    if k and drafter != DEFAULT_DRAFTER:
-        return []
-    return [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
-
-
 def choose(
     family: Family,
     drafter: str = DEFAULT_DRAFTER,
@@ -39,7 +32,9 @@ def choose(
     If no depth is expected to save time, the depth is 1. Unless `measure`, nothing is measured: drafters whose costs
     are unknown are left out, and if all are, the first has the usual depth. `adaptive` always measures its drafter.
     """
-    names = candidates(family, drafter, k)
+    names = []  # of the drafters to compare by costs
+    if not k or drafter == DEFAULT_DRAFTER:
+        names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
     if inner_drafter(drafter):
         probe(family, family.wrapped(drafter), report)
     measured_names = names if measure else [name for name in names if name in family.costs]

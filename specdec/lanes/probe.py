@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import linear_regression, median, mode
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,14 +20,6 @@ GREEDY = SamplingParams(max_tokens=TOKENS, ignore_end=True)
 SAMPLED = replace(GREEDY, temperature=0.8)
 # A short prompt would understate costs: after a longer text, a pass over several tokens costs more.
 TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound. " * 4
-
-
-class MeasuredCycle(NamedTuple):
-    """A cycle with a draft: its depth, the seconds of drafting, and the seconds of the verification pass."""
-
-    depth: int
-    draft: float
-    verify: float
 
 
 def probe(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
@@ -54,20 +45,19 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
         cycles = cycles_of(run)
         # Some drafts are shallower than k, such as those near the end. Only cycles of the most frequent depth count.
-        usual = mode(cycle.depth for cycle in cycles) if cycles else 0
-        for cycle in cycles:
-            if cycle.depth == usual:
-                drafts.setdefault(usual, []).append(cycle.draft)
-                passes.setdefault(usual, []).append(cycle.verify)
+        usual = mode(depth for depth, _, _ in cycles) if cycles else 0
+        for depth, draft, verify in cycles:
+            if depth == usual:
+                drafts.setdefault(usual, []).append(draft)
+                passes.setdefault(usual, []).append(verify)
     if not drafts:
         raise ValueError(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
     step = median(comparison.step or 0.0 for comparison in comparisons)
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
-    sampled = [
-        cycle.draft for cycle in cycles_of(events_of(family, name, deepest, text, SAMPLED)) if cycle.depth == deepest
-    ]
+    cycles = cycles_of(events_of(family, name, deepest, text, SAMPLED))
+    sampled = [draft for depth, draft, _ in cycles if depth == deepest]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(per_level, 4),
@@ -84,10 +74,11 @@ def events_of(family: Family, name: str, k: int, text: str = TEXT, params: Sampl
     return list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
 
 
-def cycles_of(events: Sequence[Event]) -> list[MeasuredCycle]:
+def cycles_of(events: Sequence[Event]) -> list[tuple[int, float, float]]:
+    """List the cycles with a draft: its depth, the seconds of drafting, and those of the verification pass."""
     drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
     return [
-        MeasuredCycle(max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
+        (max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
         for event in events
         if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
     ]

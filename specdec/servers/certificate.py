@@ -28,7 +28,7 @@ from ..types import SamplingParams
 from . import fields
 from .base import Chunk, ServerError, Token
 from .connect import Server
-from .verdict import judge, name_reference, shown_by
+from .verdict import judge, shown_by
 
 ALARM = 1e-6  # the largest chance that a lossless server fails one or more tests of its certificate
 DRAWS = 3_000  # texts to sample after each prompt
@@ -94,7 +94,8 @@ def certify(
     except ServerError as broken:
         error = broken
     result = examination.state("")
-    yield result | {"against": name_reference(result)} | judge(result, error)
+    exact, reported = "the exact distribution of the target's weights", "the distribution that the plain server reports"
+    yield result | {"against": exact if weights else reported} | judge(result, error)
 
 
 @dataclass

@@ -49,12 +49,6 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
 
-def name_reference(result: dict[str, Any]) -> str:
-    if result["reference"] == "weights":
-        return "the exact distribution of the target's weights"
-    return "the distribution that the plain server reports"
-
-
 def verdict(name: str, *sentences: str) -> dict[str, Any]:
     return {"verdict": name, "sentences": list(sentences), "status": STATUS[name]}
 

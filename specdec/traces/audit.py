@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..events import Drafted, Event, Finished, Started, UNNAMED, Verified
+from ..events import Event, Finished, Started, UNNAMED, Verified
 from ..types import MAX_DRAFT_TOKENS, TranslatableText
 from .cycle import (
     AuditedCycle,
@@ -29,13 +29,6 @@ from .distributions import check_distributions, masses
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
-
-
-def times_of(event: Event) -> tuple[float, ...]:
-    """Return the times of an event in the order in which they passed."""
-    if isinstance(event, Drafted | Verified):
-        return event.start, event.end
-    return () if isinstance(event, Started) else (event.at,)
 
 
 def shown(name: str) -> str:
@@ -125,7 +118,8 @@ class Auditor:
         self.started = next((event for event in events if isinstance(event, Started)), None)
         self.finished = next((event for event in events if isinstance(event, Finished)), None)
         self.cycles = list(cycles(events, result.lane))
-        self.times = [time for event in events for time in times_of(event)]
+        moments = ("start", "end", "at")
+        self.times = [getattr(event, name) for event in events for name in moments if hasattr(event, name)]
         if self.started:
             result.server = self.started.server
             # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.

@@ -1,7 +1,5 @@
 """The suite for a card, at toy scale on a CPU: every stage gives its rows, and one that breaks costs no other."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

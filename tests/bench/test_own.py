@@ -1,7 +1,5 @@
 """Prompts of one's own: a row for each, the slowest first, and its run opens on the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

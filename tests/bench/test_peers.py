@@ -1,8 +1,8 @@
 """Suites of ours: which there are, and what stands beside transformers in them."""
 
-from __future__ import annotations
-
 import json
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -32,6 +32,16 @@ def test_every_peer_writes_the_same_text() -> None:
     peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
     expected = peer.generate(prompt, 12)
     assert peer.assisted(2, prompt, 12) == peer.assisted(None, prompt, 12) == expected
+
+
+SELDOM = {"gradio", "gradio_client", "playwright", "starlette", "segno"}  # on a machine that is rented
+
+
+@pytest.mark.long
+def test_no_suite_needs_the_pages_packages_to_start() -> None:
+    code = f"import sys, specdec.bench.suites, specdec.cli; print({SELDOM} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_every_suite_of_ours_has_a_report() -> None:

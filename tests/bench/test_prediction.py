@@ -1,7 +1,5 @@
 """What half of the prompts and a probe predict for the other half."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.bench.measure import Case, predict, prediction

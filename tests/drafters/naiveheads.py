@@ -1,7 +1,5 @@
 """Naive second implementations of heads: transformers' target, the whole text anew, no cache."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Depth by survival against cost, on a simulated clock: never much behind the best fixed depth, or plain decoding."""
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Iterator, Sequence

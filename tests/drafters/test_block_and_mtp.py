@@ -1,7 +1,5 @@
 """The block drafter and the MTP layer against naive second implementations, like the heads in `test_heads.py`."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract that every drafter keeps."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 

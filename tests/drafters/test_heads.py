@@ -1,7 +1,5 @@
 """Medusa and EAGLE-3 against naive second implementations: transformers' target, the whole text anew, no cache."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -4,8 +4,6 @@
 shapes of its tensors, and the logits. Weights and states are drawn anew here, with the same seeds.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a draft is long enough: by how sure it is, by what one more row costs, and by all that may follow it."""
 
-from __future__ import annotations
-
 import math
 import random
 from statistics import mean

@@ -1,7 +1,5 @@
 """Suffix decoding: which copy it chooses, and how far it goes."""
 
-from __future__ import annotations
-
 from specdec.drafters.suffix import SuffixDrafter
 from specdec.sampling import RandomSampler
 from tests.toyheads import WARM

@@ -1,7 +1,5 @@
 """A small server that speaks to huggingface_hub as the Hub does: names, sizes, and bytes from a place on."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

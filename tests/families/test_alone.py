@@ -1,7 +1,5 @@
 """A target of a visitor's own without a draft: what it can do by itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

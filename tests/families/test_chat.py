@@ -1,7 +1,5 @@
 """What a chat template puts around a prompt, against transformers; and prompts that look like control tokens."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One mutation of a small valid checkpoint a row: read as transformers reads it, or refused with one sentence."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

@@ -1,7 +1,5 @@
 """The doctor names what was planted in heads that were trained, and finds nothing in those that are right."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Exported folders: whoever reads them computes what our engine computes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The embedded family: it speaks, and speculation leaves its text as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args

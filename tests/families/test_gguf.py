@@ -1,7 +1,5 @@
 """A GGUF file is the model that it holds: the same ids, logits and texts. A hostile one costs a sentence."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

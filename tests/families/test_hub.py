@@ -1,7 +1,5 @@
 """Checkpoints from the Hub: fetched, stopped, gone on with, and refused with a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pairs by name, and what a host allows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Checkpoints written here in the layouts that others publish, against naive second implementations."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -262,9 +260,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def greedy(family: zoo.Family, name: str) -> list[int]:
+def greedy(family: zoo.Family, name: str, text: list[int] = TEXT) -> list[int]:
     view, drafter = family.lane(name, 64)
-    events = list(generate(Task(view, TEXT, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
+    events = list(generate(Task(view, text, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
     assert not any(isinstance(event, Failed) for event in events)
     return ids(events)
 

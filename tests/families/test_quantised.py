@@ -1,7 +1,5 @@
 """The target's own copy in fewer bits: what it is made of, where it is offered, what a run keeps of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

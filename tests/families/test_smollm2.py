@@ -1,7 +1,5 @@
 """SmolLM2: one file known by its digest, in three places. A small one stands for it here, a server for the net."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """GGUF files of small random models, written by the library `gguf` with llama.cpp's names and order."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

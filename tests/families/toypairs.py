@@ -1,7 +1,5 @@
 """A small target and its draft as others publish them, with a chat template: random weights, a real tokenizer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is read of a machine from the files of Linux."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures from events: α counts what was judged, τ counts what was written, costs are in plain steps."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Refuse or count the operations at which a GPU's host would wait for the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is asked of Triton's kernels, in a process that interprets them (see `test_kernels.py`)."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import lru_cache

@@ -16,7 +16,6 @@ from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 from tests.gpu.hostreads import HostRead, no_host_reads
-from tests.gpu.toysampler import TableSampler
 from tools.bench.shapes import synthetic
 
 CASES = 10_000
@@ -40,6 +39,25 @@ class Given(Sampler):
 
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         u = float(self.coins[key[1]])
+        return u * q < p, u
+
+
+class TableSampler(Sampler):
+    """The random numbers of a captured cycle, for the plain loop: both must then write the same text."""
+
+    def __init__(self, seed: int, places: int, k: int) -> None:
+        self._table, self._k, self._row = fused.numbers(seed, places, k), k, 0
+
+    def at(self, length: int) -> None:
+        self._row = length
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        kind, level = key
+        place = 1 + self._k + level if kind == "draft" else 0
+        return int(draw(probs, self._table[self._row, place : place + 1].to(probs.device)))
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        u = float(self._table[self._row, 1 + key[1]])
         return u * q < p, u
 
 

@@ -3,8 +3,6 @@
 Texts go through several small buckets, as in the other tests of this room.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import time

@@ -1,7 +1,5 @@
 """Static shapes give the model's own logits; captured or not, a cycle on the device is a cycle of the plain loop."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

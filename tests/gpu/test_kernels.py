@@ -1,7 +1,5 @@
 """Triton's kernels against their specification, by Triton's interpreter; and when torch's operations are taken."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor

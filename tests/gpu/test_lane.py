@@ -1,7 +1,5 @@
 """A lane on the device tells what the plain loop tells, for the same random numbers."""
 
-from __future__ import annotations
-
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -29,8 +27,8 @@ from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
 from specdec.types import Costs
 from tests.gpu.hostreads import host_reads
+from tests.gpu.test_accept import TableSampler
 from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
-from tests.gpu.toysampler import TableSampler
 from tests.tokens import ids
 from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 

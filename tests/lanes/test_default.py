@@ -1,7 +1,5 @@
 """The default of a run: what is expected to pay, and what a visitor chose stays chosen."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What `probe` measures is what a cycle costs, chain or tree: simulated."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A long prompt is read in pieces: what is reported, and that the run is the same as without."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

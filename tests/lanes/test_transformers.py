@@ -1,7 +1,5 @@
 """The lane of transformers: the model's own text, its turns, and faults that stay its own."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

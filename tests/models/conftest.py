@@ -1,7 +1,5 @@
 """How the models of these tests are computed: by torch's operations, or by native.cpp."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.models.native import Blocked

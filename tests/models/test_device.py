@@ -1,7 +1,5 @@
 """What a model does otherwise where there is a GPU; here without one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

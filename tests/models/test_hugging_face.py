@@ -1,7 +1,5 @@
 """Models that transformers runs for us, against transformers itself: small random checkpoints, saved as on the Hub."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
@@ -13,14 +11,12 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tokenizers import models, pre_tokenizers, Tokenizer
 
-from specdec.events import Failed
 from specdec.families import zoo
 from specdec.lanes.race import PEER, PLAIN, race
-from specdec.loop import generate, Task
 from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
+from tests.families.test_published import greedy, model_folder, words
 from tests.tokens import ids
 from tests.toyheads import LAYERS, medusa_weights, WIDTH
 
@@ -100,12 +96,7 @@ def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
     return model
 
 
-def folder_of(path: Path, model: Any) -> Path:
-    model.save_pretrained(path)
-    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w2"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.save(str(path / "tokenizer.json"))
-    return path
+folder_of = functools.partial(model_folder, tokenizer=words(VOCABULARY))
 
 
 @pytest.mark.parametrize("kind", grid(FAMILIES))
@@ -127,13 +118,6 @@ def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
         ours.forward([1] * 25, cache)
 
 
-def greedy(family: zoo.Family, name: str, k: int = 4) -> list[int]:
-    view, drafter = family.lane(name, 64)
-    events = list(generate(Task(view, TEXT[:9], SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=k)))
-    assert not any(isinstance(event, Failed) for event in events), events
-    return ids(events)
-
-
 def generated(model: Any) -> list[int]:
     model = copy.copy(model)  # its own settings would fill in an end token
     model.generation_config = transformers.GenerationConfig(max_new_tokens=30, do_sample=False, pad_token_id=0)
@@ -147,7 +131,7 @@ def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) ->
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
     family = zoo.load_pair(folder_of(tmp_path / "target", model), small, dtype=torch.float32)
     assert isinstance(family.draft, HuggingFaceModel) and family.describe()["draft_model"]["layers"] == 2
-    assert greedy(family, "draft_model") == generated(model)
+    assert greedy(family, "draft_model", TEXT[:9]) == generated(model)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +148,7 @@ def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
     assert set(gemma.drafters) == {"draft_model", "suffix", "prompt_lookup", "none"}
     expected = generated(reference("gemma3_text"))
     for name in gemma.drafters:
-        assert greedy(gemma, name) == expected, name
+        assert greedy(gemma, name, TEXT[:9]) == expected, name
 
 
 def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> None:

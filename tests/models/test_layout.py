@@ -1,7 +1,5 @@
 """What is done otherwise on a GPU, and changes no number: order of matrices, form of norms, the whole output matrix."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

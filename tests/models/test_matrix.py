@@ -1,7 +1,5 @@
 """Packed matrices multiply as plain ones do, and only those are packed that gain by it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

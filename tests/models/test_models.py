@@ -1,7 +1,5 @@
 """The lean decoder against transformers, and its cache against a fresh prefill."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

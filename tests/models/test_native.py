@@ -1,7 +1,5 @@
 """The layers in C++ against torch's, and against themselves to the bit; and what happens where they cannot be had."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -257,24 +255,6 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
             for model, cache in zip(models, caches, strict=True)
         )
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
-
-
-@needed
-def test_a_first_layer_may_read_more_than_the_width() -> None:
-    """As EAGLE-3's."""
-    config = replace(GROUPED, num_hidden_layers=1)
-    weights, read = weights_of(config), torch.randn(3, 128)
-    for part in "qkv":
-        name = f"model.layers.0.self_attn.{part}_proj.weight"
-        weights[name] = weights[name].repeat(1, 2) / 2
-    weights["model.layers.0.input_layernorm.weight"] = torch.ones(128)
-    ours, reference = Transformer(config, weights, torch.float32), made(config, True)
-    folded, x = read.view(3, 2, 64).mean(1), torch.randn(3, 64)
-    norm = weights_of(config)["model.layers.0.input_layernorm.weight"]
-    found = ours.run_layers(x, ours.new_cache(9), 0, read=read)
-    assert near([found], [reference.run_layers(x, reference.new_cache(9), 0, read=folded / norm)])
-    with pytest.raises(ValueError, match=r"not float32 \[n, 128\]"):
-        ours.run_layers(x, ours.new_cache(9), 0)
 
 
 @needed

@@ -1,7 +1,5 @@
 """Packed weights: what 8 bits lose, and that every reader finds the same tensors."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A draft that reads and writes by the target's own matrices, and knows a part of the vocabulary."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What judges a server by its texts: cells that share out all texts, bounds that hold, a power that comes true."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

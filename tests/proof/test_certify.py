@@ -1,7 +1,5 @@
 """The certificate: green for the shipped rule, red for every mistake, or the number of draws that would make it so."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

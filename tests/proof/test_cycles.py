@@ -1,7 +1,5 @@
 """Single cycles: deep drafts, large vocabularies and wide trees, by every random path."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

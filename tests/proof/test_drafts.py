@@ -1,7 +1,5 @@
 """A mistake of drafters that the loop's own tests would find late: a doubtful token dropped from an adaptive draft."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -2,8 +2,6 @@
 power.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

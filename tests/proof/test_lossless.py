@@ -1,7 +1,5 @@
 """Prove that the shipped loop's output distribution is the target's, and that these tests can fail."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections import Counter

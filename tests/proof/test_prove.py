@@ -1,7 +1,5 @@
 """Test the command `prove` on the shipped loop and on users' verifiers, which are right, or wrong in rare cases."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

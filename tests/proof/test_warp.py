@@ -1,7 +1,5 @@
 """Compare the shipped temperature, top-k and top-p with the second implementation, which the proofs use."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Iterator

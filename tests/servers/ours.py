@@ -1,7 +1,5 @@
 """Our own engine as a server that speaks vLLM's dialect: with any drafter, and with any known mistake planted in it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import threading

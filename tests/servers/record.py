@@ -3,8 +3,6 @@
 The requests are those that the tests make: the facts, and a story, code and a question, greedily and at T = 0.8.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

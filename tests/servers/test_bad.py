@@ -1,7 +1,5 @@
 """What a bad server does costs its lane, says one sentence, and leaks nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import ssl

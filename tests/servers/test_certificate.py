@@ -1,7 +1,5 @@
 """The certificate of a server, on our own engine behind HTTP: green where it is lossless, red for every mistake."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A request goes to the address that was typed, a key to its host as well, and nothing goes anywhere else."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

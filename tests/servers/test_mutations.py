@@ -1,7 +1,5 @@
 """Any answer with one value put wrong: a run that ends, or ServerError, and nothing else."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

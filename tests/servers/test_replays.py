@@ -1,7 +1,5 @@
 """Recordings of real servers, read again: what was drafted and kept, cycle by cycle."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Mistakes of state, which no single cycle shows: what shows each to a certificate, and what does not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

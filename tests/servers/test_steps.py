@@ -1,7 +1,5 @@
 """How steps are found in what arrived: by hand, for the cases that recordings may not hold."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

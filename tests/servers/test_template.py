@@ -1,7 +1,5 @@
 """A chat model behind a server reads a prompt inside its chat template, as each server applies it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

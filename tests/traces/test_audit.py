@@ -1,7 +1,5 @@
 """The audit passes every run of the engine, and names the cycle of whatever was changed in one afterwards."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """A run draws itself in a notebook: every token with its state and mark, nothing of it as markup, and the figures."""
 
-from __future__ import annotations
-
 from html import unescape
 
 import pytest

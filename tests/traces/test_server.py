@@ -1,7 +1,5 @@
 """A server's lane: what it does not tell is neither invented nor held against it, and only it may leave things out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
