@@ -33,6 +33,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
+    # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers cannot run our target in 8 bits
