@@ -144,9 +144,7 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(
         assert third.choose(measure=False) == unknown
 
 
-def test_stored_costs_of_another_version_are_left(
-    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_of_another_version_are_left(shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         models = engine.models
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
