@@ -62,10 +62,7 @@ def is_on_disk(name: str | Path) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """Return the path of the embedded family, of SmolLM2's file, or of a checkpoint in the Hub's cache.
-
-    Return None if it is missing or incomplete.
-    """
+    """Return where the embedded family, SmolLM2 or a checkpoint in the Hub's cache is; None if it is incomplete."""
     if name in (EMBEDDED, *ROUNDED):
         return FAMILY
     if name == smollm2.NAME:

@@ -50,14 +50,12 @@ def smollm2_pair() -> Pair:
 
 
 def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for any other text, such as "embedded".
-
-    With a draft, the target can also be that of a family: `embedded + DRAFT`.
-    """
+    """Parse `TARGET`, `TARGET + DRAFT`, `FAMILY + DRAFT`, or SmolLM2's name; None for other text, as "embedded"."""
     if spec == SMOLLM2:
         return smollm2_pair()
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
-    if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family(target))):
+    is_family = target in (EMBEDDED, *ROUNDED) or os.path.isdir(os.path.join(target, "target"))
+    if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family)):
         return None
     return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
 
@@ -70,11 +68,6 @@ def is_model(name: str) -> bool:
         or has_gguf_name(name)
         or os.path.isfile(os.path.join(name, "config.json"))
     )
-
-
-def is_family(name: str) -> bool:
-    """Return whether this names the embedded family, or a folder with target/ and tokenizer/."""
-    return name in (EMBEDDED, *ROUNDED) or os.path.isdir(os.path.join(name, "target"))
 
 
 def has_chat_template(spec: str) -> bool:

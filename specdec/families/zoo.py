@@ -180,7 +180,9 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     rounded_name = f"{name}:{precision_name(dtype)}"
     name = rounded_name if rounded_name in ROUNDED else name
     if pair := presets.parse_pair(name):
-        return load_pair(pair.target, *pair.drafts, name=name, dtype=dtype, device=device)
+        family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
+        family.name = name
+        return family
     folder = folder_of(name)
     return load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
 
@@ -221,14 +223,13 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
         stored_draft = draft_dtype(device, stored)
         family = load_target(name, folder, dtype, device, stored)
         target = family.target
-        for draft, path in draft_folders(folder).items():
-            reduced = published.load_head(path, read_weights(path), target, stored_draft)
-            model = reduced or Transformer.load(path, dtype, device, stored_draft)
-            family.drafters[draft] = LoadedMethod(METHODS[DRAFT_MODEL], model)
-        for subfolder in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
-            if (path := folder / subfolder).is_dir():
-                part = published.load_head(path, read_weights(path), target, stored_draft)
-                family.drafters |= {method.name: LoadedMethod(method, part) for method in methods_for(part, target)}
+        heads = {m.folder: folder / m.folder for m in METHODS.values() if m.kind == "heads"}
+        for draft, path in (draft_folders(folder) | heads).items():
+            if path.is_dir():
+                head = published.load_head(path, read_weights(path), target, stored_draft)
+                part = head or Transformer.load(path, dtype, device, stored_draft)
+                for method in methods_for(part, target):
+                    family.drafters[f"{draft}:tree" if method.tree else draft] = LoadedMethod(method, part)
     return family
 
 
@@ -243,13 +244,7 @@ def methods_for(part: Any, target: LoadedModel) -> list[Method]:
     return [method for method in methods_using(part) if not method.tree or target.device == "cpu"]
 
 
-def load_pair(
-    target: str | Path,
-    *drafts: str | Path,
-    name: str = "",
-    dtype: torch.dtype | None = None,
-    device: str = "cpu",
-) -> Family:
+def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
     Each is a folder, a GGUF file, or a name on the Hub; the target can also be that of a family. If two drafters have
@@ -262,7 +257,7 @@ def load_pair(
     check_room(list(zip((target, *drafts), (target_folder(folder), *others), strict=True)), dtype, device)
     with prefix_errors(target):
         computed, stored = compute_dtypes(dtype, device)
-        family = load_target(name or str(target), folder, computed, device, stored)
+        family = load_target(str(target), folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
     for source, place in zip(drafts, others, strict=True):
         with prefix_errors(source):
@@ -296,11 +291,10 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
         published.cut_vocabulary(draft, target.vocabulary)
     ends = getattr(model.generation_config, "eos_token_id", None)
     end_tokens = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    words = None
+    family = Family(type(model).__name__, target, backend, published.prefix(backend), end_tokens, None)
     if template := getattr(tokenizer, "chat_template", None):
         controls = {name: str(value) for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
-        words = chat.make_chat(template, controls)
-    family = Family(type(model).__name__, target, backend, published.prefix(backend), end_tokens, words)
+        family.chat = chat.make_chat(template, controls)
     for i, draft in enumerate(others, 1):
         family.drafters[DRAFT_MODEL if i == 1 else f"{DRAFT_MODEL}:{i}"] = LoadedMethod(METHODS[DRAFT_MODEL], draft)
     return family

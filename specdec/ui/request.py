@@ -102,8 +102,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
     r"""Read one stop string from each line; `\n` stands for a line break."""
     if isinstance(lines, str | None):
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
-        too_many = len(stops) > MAX_STOPS or any(len(stop) > MAX_STOP_LENGTH for stop in stops)
-        if not too_many and not has_lone_surrogate(lines or ""):
+        if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
     raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 

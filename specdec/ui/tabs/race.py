@@ -380,13 +380,9 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
             yield ""  # Gradio notices only at a yield that a client has left
 
 
-RUN_DOC = str(run.__doc__)
-
-
-def documentation() -> str:
+def documentation(text: str = str(run.__doc__)) -> str:
     """Describe the endpoint `run`. The bounds of its settings depend on who can reach the page."""
-    settings = "\n        ".join(f"{setting.name}: {setting.help_with_bounds}" for setting in SETTINGS.values())
-    return RUN_DOC.replace("{settings}", settings)
+    return text.replace("{settings}", "\n        ".join(f"{s.name}: {s.help_with_bounds}" for s in SETTINGS.values()))
 
 
 # Gradio makes the endpoint's documentation from the following attributes.
