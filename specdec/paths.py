@@ -4,6 +4,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 ASSETS = next((place for place in (PACKAGE / "assets", PACKAGE.parent / "assets") if place.is_dir()), PACKAGE)
+FAMILY = ASSETS / "family"  # the models of `methods.EMBEDDED`
 
 
 def write_text(path: Path, text: str) -> None:

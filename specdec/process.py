@@ -226,12 +226,12 @@ class Engines:
         return self._engines[pair, device]
 
     def explain(self, error: Exception) -> Exception:
-        """Convert an error to one that can be pickled. A ValueError keeps its message, which visitors see."""
+        """Convert an error to one that can be pickled. A ValueError of ours keeps its message, which visitors see."""
         import torch
 
         from .loop import NO_ROOM
 
-        if isinstance(error, ValueError):
+        if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
             return ValueError(*error.args)
         log.error("a call of the engine failed", exc_info=error)
         if isinstance(error, torch.OutOfMemoryError):

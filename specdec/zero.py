@@ -15,6 +15,7 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import gradio
 import spaces  # before torch
 import torch
 
@@ -60,10 +61,8 @@ class ZeroProcess(EngineProcess):
                 with contextlib.closing(self._on_gpu(*arguments)) as items:
                     for item in items:
                         send(item)
-            except Abandoned:
-                raise
-            except Exception as error:  # of the platform, with a message for visitors
-                send(Step("refused", text=str(getattr(error, "message", error))))
+            except gradio.Error as error:  # of the platform, with a message for visitors
+                send(Step("refused", text=error.message))
 
         has_begun = False
         yield Step("asking")

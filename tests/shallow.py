@@ -7,8 +7,8 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from specdec.families.zoo import EMBEDDED
 from specdec.models.checkpoint import read_weights
+from specdec.paths import FAMILY
 
 LAYERS, EXIT = 3, 1
 
@@ -16,11 +16,11 @@ LAYERS, EXIT = 3, 1
 def write(folder: Path) -> Path:
     """For what is the same for every target. The drafts and heads are those of the whole one, but for their taps."""
     for name in ("tokenizer", "draft_model", "medusa", "eagle3"):
-        shutil.copytree(EMBEDDED / name, folder / name)
+        shutil.copytree(FAMILY / name, folder / name)
     rewrite(folder / "eagle3", {"eagle_config": {"eagle_aux_hidden_state_layer_ids": list(range(LAYERS))}})
-    shutil.copytree(EMBEDDED / "target", folder / "target", ignore=shutil.ignore_patterns("model*"))
+    shutil.copytree(FAMILY / "target", folder / "target", ignore=shutil.ignore_patterns("model*"))
     rewrite(folder / "target", {"num_hidden_layers": LAYERS, "exit_layers": [EXIT]})
-    weights = read_weights(EMBEDDED / "target")
+    weights = read_weights(FAMILY / "target")
     kept = {name: weights[name].clone() for name in weights if layer_of(name) < LAYERS}
     save_file(kept, folder / "target" / "model.safetensors", {"format": "pt"})
     return folder

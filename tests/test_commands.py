@@ -25,10 +25,10 @@ from specdec.cli import render
 from specdec.engine import Engine
 from specdec.events import Committed, Event, Failed
 from specdec.families import hub, zoo
-from specdec.families.zoo import EMBEDDED
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.interleave import PEER
+from specdec.paths import FAMILY
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui import recorded
@@ -247,7 +247,7 @@ def test_the_bench_measures_a_pair_from_folders(
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
-        shutil.copytree(EMBEDDED / "tokenizer", tmp_path / name, dirs_exist_ok=True)
+        shutil.copytree(FAMILY / "tokenizer", tmp_path / name, dirs_exist_ok=True)
     template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
     (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]

@@ -1,6 +1,7 @@
 """One object from a name to figures: models in memory, drafters and rules as objects, and nothing left behind."""
 
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -139,6 +140,17 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(
     (tmp_path / "costs.json").write_text("[", encoding="utf-8")
     with Engine(shallow, dtype="float32", device="cpu") as third:
         assert third.choose(measure=False) == unknown
+
+
+def test_costs_of_another_version_are_left(shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        models = engine.models
+    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
+    for values in ({"draft": 0.1}, {"passes": [1.0, 1.1]}, {"draft": 0.1, "passes": 1.0}, [0.1]):
+        (tmp_path / "costs.json").write_text(json.dumps({stored.key(models, "draft_model"): values}), encoding="utf-8")
+        models.costs.clear()
+        stored.recall(models)
+        assert models.costs == {}
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -248,10 +248,13 @@ def spoil(engines, send):  # as torch has it after an illegal address; the call 
     torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, stays
     send(os.getpid())
 
+def half(engines, send):
+    "\\ud800".encode()
+
 def full(engines, send):
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-CALLS = {"fine": fine, "spoil": spoil, "full": full}
+CALLS = {"fine": fine, "spoil": spoil, "half": half, "full": full}
 """
 
 
@@ -283,6 +286,11 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert items([*told, *spoiling]) == [first]
     (second,) = items(waiting)
     assert second != first
+
+
+def test_an_error_of_an_encoding_is_no_sentence_for_visitors(toy: EngineProcess) -> None:
+    with pytest.raises(RuntimeError, match="UnicodeEncodeError: 'utf-8' codec can't encode"):
+        items(toy.call("half"))
 
 
 @pytest.mark.long

@@ -57,7 +57,7 @@ def test_it_has_words_in_every_language_and_a_check(setting: Setting) -> None:
             assert (setting.label or setting.name) in words["settings"]
             assert setting.type_ not in (int, float) or setting.name in words["names"]
     assert setting.type_ is not str or setting.name in CHECKS
-    assert setting.help_with_bounds in race.run.__doc__
+    assert setting.help_with_bounds in race.documentation()
 
 
 @numbers

@@ -124,6 +124,17 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypa
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 
+def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform, session = lent
+
+    def mistaken(*_: Any) -> None:
+        raise TypeError("a mistake of ours")
+
+    monkeypatch.setattr(platform, "lend", mistaken)
+    with pytest.raises(TypeError, match="a mistake of ours"):
+        list(call(session, SHORT))
+
+
 def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys; sys.exit(7 if not {'torch', 'gradio'} & {*sys.modules} else 'too late')"
     (tmp_path / "spaces.py").write_text(code, encoding="utf-8")

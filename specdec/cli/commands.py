@@ -101,7 +101,7 @@ def get(
     from ..figures import machine
 
     if not hub.is_here(name):
-        for state in hub.fetch([name], machine.free_memory() or 2**62):
+        for state in hub.fetch([name], machine.free_memory() or hub.ANY):
             print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
         print(file=sys.stderr)
     print(hub.find(name))
@@ -174,20 +174,20 @@ def bench(
 
     return report(
         Options(
-            "pair" if prompts and target else suite,
-            family,
-            target,
-            tuple(draft),
-            device,
-            tokens,
-            repeats,
-            tuple(k),
-            json,
-            dtype,
-            tuple(drafter),
-            prompts,
-            temperature,
-            save,
+            suite="pair" if prompts and target else suite,
+            family=family,
+            target=target,
+            draft=tuple(draft),
+            device=device,
+            tokens=tokens,
+            repeats=repeats,
+            k=tuple(k),
+            json=json,
+            dtype=dtype,
+            drafter=tuple(drafter),
+            prompts=prompts,
+            temperature=temperature,
+            save=save,
         )
     )
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ..methods import EMBEDDED, ROUNDED
-
 SHOWN = 8  # rows of the table
 
 
@@ -31,7 +29,7 @@ def doctor(
     from ..families import doctor, hub, zoo
 
     folder = hub.find(draft)
-    family = zoo.load(target) if target in (EMBEDDED, *ROUNDED) else zoo.load_pair(target)
+    family = zoo.load_pair(target)
     chosen, texts = lines[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
     head = doctor.Examination(family, folder, texts)
     for text in doctor.own_texts(family, chosen):

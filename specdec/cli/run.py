@@ -58,7 +58,7 @@ def run(
         Precision | None,
         Option(help="the target's number type (changes its distribution); int8 rounds matrices [default: by size]"),
     ] = None,
-    device: Annotated[Device, Option(help="where models run; auto: an NVIDIA GPU, if any")] = "cpu",
+    device: Annotated[Device, Option(help="where models run; auto: an NVIDIA GPU, if any")] = "auto",
     server: Annotated[
         str | None, Option(help="instead of our engine: the address of a vLLM or llama.cpp server to watch")
     ] = None,

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from ..methods import EMBEDDED
 from ..models.browser import weights
-from . import chat, hub, published, zoo
+from ..paths import FAMILY
+from . import chat, hub, published
 
 
 def files(family: str) -> dict[str, bytes]:
     """Return the contents of the files by name. Raises ValueError if the family cannot be loaded."""
     if family == EMBEDDED:
-        folder = zoo.EMBEDDED
+        folder = FAMILY
         return {
             "target": weights(folder / "target"),
             "draft": weights(folder / "draft_model"),

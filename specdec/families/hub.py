@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import children
+from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
+from ..paths import FAMILY
 from ..types import Step, TranslatableText
 from . import smollm2
 
@@ -60,7 +62,9 @@ def is_on_disk(name: str | Path) -> bool:
 
 
 def cached(name: str) -> Path | None:
-    """Return the path of SmolLM2's file, or of a checkpoint in the Hub's cache; None if it is missing or incomplete."""
+    """Return where the embedded family, SmolLM2 or a checkpoint in the Hub's cache is; None if it is incomplete."""
+    if name in (EMBEDDED, *ROUNDED):
+        return FAMILY
     if name == smollm2.NAME:
         return smollm2.find()
     from huggingface_hub import snapshot_download
@@ -162,8 +166,10 @@ def download(name: str, memory: int, progress: Progress) -> None:
         return
     files = snapshot_download(name, **WANTED, dry_run=True)
     weights = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
-    if not weights:
-        raise ValueError(TranslatableText("{name} holds no .safetensors file, and nothing else is opened.", name=name))
+    if not weights or not any(file.filename == "config.json" for file in files):
+        raise ValueError(
+            TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
+        )
     if MORE * weights > memory:
         raise too_large(name, MORE * weights, memory)
     large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]

@@ -50,11 +50,12 @@ def smollm2_pair() -> Pair:
 
 
 def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET`, `TARGET + DRAFT`, or SmolLM2's name. Return None for any other text, such as "embedded"."""
+    """Parse `TARGET`, `TARGET + DRAFT`, `FAMILY + DRAFT`, or SmolLM2's name; None for other text, as "embedded"."""
     if spec == SMOLLM2:
         return smollm2_pair()
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
-    if not all(map(is_model, (target, *drafts))):
+    is_family = target in (EMBEDDED, *ROUNDED) or os.path.isdir(os.path.join(target, "target"))
+    if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family)):
         return None
     return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
 

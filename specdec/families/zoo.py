@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
-from ..methods import DRAFT_MODEL, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
@@ -32,12 +32,11 @@ from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..paths import ASSETS
+from ..paths import FAMILY
 from ..text import ids_of, Pieces
 from ..types import Costs, PromptError
 from . import chat, hub, presets, published
 
-EMBEDDED = ASSETS / "family"
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
 SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
@@ -59,22 +58,31 @@ class LoadedMethod:
 class Family:
     """A target, its tokenizer, and the drafters for it. Every run gets a new drafter."""
 
-    def __init__(self, name: str, target: LoadedModel, tokenizer: Tokenizer, drafts: Mapping[str, LoadedModel]) -> None:
-        self.name, self.target, self.drafts = name, target, dict(drafts)
+    def __init__(
+        self,
+        name: str,
+        target: LoadedModel,
+        tokenizer: Tokenizer,
+        prefix: tuple[int, ...],
+        end_tokens: frozenset[int],
+        chat: chat.Chat | None,
+    ) -> None:
+        """Take a target without drafters. Every text begins with the tokens `prefix`, unless there is a `chat`."""
+        self.name, self.target, self.prefix, self.end_tokens, self.chat = name, target, prefix, end_tokens, chat
         tokenizer.encode_special_tokens = True  # text in a prompt never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
-        self.chat: chat.Chat | None = None
-        control = tokenizer.token_to_id("<|endoftext|>")
-        self.prefix: tuple[int, ...] = () if control is None else (control,)  # the first tokens of every text
-        self.end_tokens = frozenset(self.prefix)
         self.resources = Resources()
         self.costs: dict[str, Costs] = {}  # drafter -> the costs that `probe` measured
         self.trained: dict[str, Mapping[str, Any]] = {}  # drafter -> the acceptance that its training measured
         self.drafters = {m.name: LoadedMethod(m) for m in METHODS.values() if not m.part}
-        self.drafters |= {draft_name: LoadedMethod(METHODS[DRAFT_MODEL], draft) for draft_name, draft in drafts.items()}
         if isinstance(target, Transformer) and target.exit_layers:
             exits = (method for method in METHODS.values() if method.part == EXIT)
             self.drafters |= {method.name: LoadedMethod(method, target.exit_layers[0]) for method in exits}
+
+    @property
+    def drafts(self) -> dict[str, LoadedModel]:
+        """The draft models by name."""
+        return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
     @property
     def draft(self) -> LoadedModel | None:
@@ -180,7 +188,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
 
 def folder_of(name: str) -> Path:
-    return EMBEDDED if name in ("embedded", *ROUNDED) else Path(name)
+    return FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -211,19 +219,17 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
     if not (folder / "target").is_dir():
         raise ValueError(f"{folder} holds no folder 'target' with a model in it")
     with prefix_errors(folder):
-        tokenizer = published.load_tokenizer(folder / "tokenizer")
         dtype, stored = compute_dtypes(dtype, device)
         stored_draft = draft_dtype(device, stored)
-        target = Transformer.load(folder / "target", dtype, device, stored)
-        drafts = dict[str, LoadedModel]()
-        for draft, path in draft_folders(folder).items():
-            reduced = published.load_head(path, read_weights(path), target, stored_draft)
-            drafts[draft] = reduced or Transformer.load(path, dtype, device, stored_draft)
-        family = Family(name, target, tokenizer, drafts)
-        for subfolder in dict.fromkeys(m.folder for m in METHODS.values() if m.kind == "heads" and m.folder):
-            if (path := folder / subfolder).is_dir():
-                part = published.load_head(path, read_weights(path), target, stored_draft)
-                family.drafters |= {method.name: LoadedMethod(method, part) for method in methods_for(part, target)}
+        family = load_target(name, folder, dtype, device, stored)
+        target = family.target
+        heads = {m.folder: folder / m.folder for m in METHODS.values() if m.kind == "heads"}
+        for draft, path in (draft_folders(folder) | heads).items():
+            if path.is_dir():
+                head = published.load_head(path, read_weights(path), target, stored_draft)
+                part = head or Transformer.load(path, dtype, device, stored_draft)
+                for method in methods_for(part, target):
+                    family.drafters[f"{draft}:tree" if method.tree else draft] = LoadedMethod(method, part)
     return family
 
 
@@ -241,17 +247,17 @@ def methods_for(part: Any, target: LoadedModel) -> list[Method]:
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
     """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
-    Each is a folder, a GGUF file, or a name on the Hub. If two drafters have the same method, the second is called
-    METHOD:FOLDER. Raises ValueError for anything that cannot be loaded.
+    Each is a folder, a GGUF file, or a name on the Hub; the target can also be that of a family. If two drafters have
+    the same method, the second is called METHOD:FOLDER. Raises ValueError for anything that cannot be loaded.
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
     with prefix_errors(target):
-        dtype = dtype or fastest_dtype(folder, device)
-    check_room(list(zip((target, *drafts), (folder, *others), strict=True)), dtype, device)
+        dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(target_folder(folder), device)
+    check_room(list(zip((target, *drafts), (target_folder(folder), *others), strict=True)), dtype, device)
     with prefix_errors(target):
         computed, stored = compute_dtypes(dtype, device)
-        family = load_target(str(target), folder, folder, computed, device, stored)
+        family = load_target(str(target), folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
     for source, place in zip(drafts, others, strict=True):
         with prefix_errors(source):
@@ -261,8 +267,6 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
             family.drafters[name] = LoadedMethod(method, part)
             if (place / "config.json").is_file():
                 family.trained[name] = section(read_config(place), "trained")
-            if isinstance(part, published.Model):
-                family.drafts[name] = part
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         free = machine.free_memory()
         if free is None or quantised.BYTES_PER_WEIGHT * model.parameters < free:
@@ -285,35 +289,35 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
     published.cut_vocabulary(target, published.shared_vocabulary(target, backend))
     for draft in others:
         published.cut_vocabulary(draft, target.vocabulary)
-    names = [DRAFT_MODEL, *(f"{DRAFT_MODEL}:{i}" for i in range(2, 1 + len(others)))]
-    family = Family(type(model).__name__, target, backend, dict(zip(names, others, strict=False)))
     ends = getattr(model.generation_config, "eos_token_id", None)
-    family.end_tokens = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    family.prefix = published.prefix(backend)
+    end_tokens = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
+    family = Family(type(model).__name__, target, backend, published.prefix(backend), end_tokens, None)
     if template := getattr(tokenizer, "chat_template", None):
         controls = {name: str(value) for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
         family.chat = chat.make_chat(template, controls)
+    for i, draft in enumerate(others, 1):
+        family.drafters[DRAFT_MODEL if i == 1 else f"{DRAFT_MODEL}:{i}"] = LoadedMethod(METHODS[DRAFT_MODEL], draft)
     return family
 
 
-def load_target(
-    name: str,
-    folder: Path,
-    tokenizer_folder: Path,
-    dtype: torch.dtype,
-    device: str,
-    stored: torch.dtype | None = None,
-) -> Family:
-    """Load a checkpoint without drafters. Its tokenizer and chat template are in `tokenizer_folder`."""
+def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Family:
+    """Load a checkpoint with its tokenizer and chat template, or the target of a family's folder, without drafters."""
+    folder = target_folder(place)
+    tokenizer_folder = place if folder == place else place / "tokenizer"
     with ThreadPoolExecutor(1) as pool:  # a template is rendered in a process of its own
         template = pool.submit(chat.load_chat, tokenizer_folder)
         model = published.load_model(folder, dtype, device, stored)
     tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
-    family = Family(name, model, tokenizer, {})
-    family.prefix, family.end_tokens = published.prefix(tokenizer), published.end_tokens(folder)
-    family.chat = template.result()
-    return family
+    ends = published.end_tokens(folder)
+    # A family learned from texts in a row, so each begins with the token that ended the one before.
+    prefix = published.prefix(tokenizer) if folder == place else tuple(ends)
+    return Family(name, model, tokenizer, prefix, ends, template.result())
+
+
+def target_folder(place: Path) -> Path:
+    """Return the folder of the target in a family's folder; any other place itself."""
+    return place / "target" if (place / "target").is_dir() else place
 
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:

@@ -30,7 +30,7 @@ def recall(family: Family) -> None:
     stored = read_file()
     for name in family.drafters:
         if name not in family.costs and (values := stored.get(key(family, name))):
-            with contextlib.suppress(TypeError):  # written by another version
+            with contextlib.suppress(TypeError, KeyError):  # written by another version
                 family.costs[name] = Costs(**{**values, "passes": tuple(values["passes"])})
 
 

@@ -143,12 +143,10 @@ def acceptance(figures: dict[str, Any]) -> str:
 
 
 def load_target(target: str, device: str) -> zoo.Family:
-    """Load a target without drafters, in bfloat16 if that is fast. `target` can also be a family's folder."""
-    folder = tokenizer_folder = zoo.EMBEDDED if target == "embedded" else hub.find(target)
-    if (folder / "target").is_dir():
-        folder, tokenizer_folder = folder / "target", folder / "tokenizer"
+    """Load a target without drafters, in bfloat16 if that is fast. `target` can also name a family."""
+    place = hub.find(target)
     with prefix_errors(target):
-        family = zoo.load_target(target, folder, tokenizer_folder, precision(device), device)
+        family = zoo.load_target(target, place, precision(device), device)
         if not isinstance(family.target, Transformer):
             raise ValueError("drafters can be trained only for models of our own decoder; transformers runs this model")
     return family

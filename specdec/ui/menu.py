@@ -14,10 +14,10 @@ from safetensors import safe_open
 from ..families import hub, presets
 from ..figures import machine
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, LOSSY, METHODS, ROUNDED, RULES
+from ..paths import FAMILY
 from ..traces.cycle import LOSSLESS
-from .text import ASSETS, of_drafters, prompts, questions, sentences, strings
+from .text import of_drafters, prompts, questions, sentences, strings
 
-FAMILY = ASSETS / "family"
 RULE_KEYS = dict(zip(LOSSLESS, RULES, strict=True))  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
@@ -54,7 +54,7 @@ def drafter_of(kind: str) -> str:
 @functools.cache
 def memory() -> int:
     """Return the bytes of memory for models, on the GPU if there is one; a very large number if that is unknown."""
-    return machine.gpu_memory() or machine.free_memory() or 2**62
+    return machine.gpu_memory() or machine.free_memory() or hub.ANY
 
 
 def is_offered(family: Any) -> bool:

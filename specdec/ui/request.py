@@ -6,10 +6,10 @@ from typing import Any
 
 from ..families import presets
 from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
-from ..settings import RunRequest, Setting, SETTINGS
-from ..types import MAX_STOP_LENGTH, MAX_STOPS
+from ..settings import check_text, RunRequest, Setting, SETTINGS
+from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, PromptError
 from .menu import drafters, families, has_peer, is_offered
-from .text import sentences, strings
+from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
@@ -33,6 +33,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
+    # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
     if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
         raise InputError(say("chains_only"))
     # transformers cannot run our target in 8 bits
@@ -68,8 +69,10 @@ def check_prompt(prompt: Any) -> str:
         raise InputError(say("not_text"))
     if len(prompt) > limit:
         raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
-    if not prompt.strip():
-        raise InputError(say("empty"))
+    try:
+        check_text(prompt)
+    except PromptError as error:
+        raise InputError(translated(error.args[0])) from None
     return prompt
 
 
@@ -99,7 +102,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
     r"""Read one stop string from each line; `\n` stands for a line break."""
     if isinstance(lines, str | None):
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
-        if len(stops) <= MAX_STOPS and all(len(stop) <= MAX_STOP_LENGTH for stop in stops):
+        if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
     raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 

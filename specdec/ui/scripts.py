@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from ..families import smollm2
+from ..paths import FAMILY
 from .components.drawn import as_json
-from .text import ASSETS, PAGE
+from .text import PAGE
 
 FIRST = ("race", "shared/head", "shared/arrival", "shared/local", "handlers/changed")  # needed at the first click
 
@@ -30,7 +31,7 @@ def layers() -> dict[str, bytes]:
 def built_in() -> list[Path]:
     """List the files of the models that the browser's engine runs without a download from the Hub."""
     parts = ("target", "draft_model", "tokenizer")
-    return [path for part in parts for path in sorted((ASSETS / "family" / part).glob("*.*"))]
+    return [path for part in parts for path in sorted((FAMILY / part).glob("*.*"))]
 
 
 @cache

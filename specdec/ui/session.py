@@ -51,13 +51,13 @@ class Session:
         self.process = EngineProcess()
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
-        self.choices: dict[str, Choice] = {}  # family -> the drafter and K that the engine chose by default
+        self.choices: dict[str, Choice] = {}  # family -> the drafter and K that `prepare` chose, with nothing given
         self.step: Step | None = None  # of preparing or of a download, for everybody who waits for it
         self._downloading = threading.Lock()  # one download at a time
         self._preparing = False
 
     def run(self, request: RunRequest) -> Iterator[str | Step]:
-        """Run all lanes live. Closing the iterator stops the run within one cycle."""
+        """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
         remark, seconds, deadline, reading = "", limits().seconds, math.inf, None
         try:
             self.check_rate()
@@ -85,8 +85,7 @@ class Session:
                             yield replace(item, text=sentences(remark, read_so_far(item)))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
-                                self.choices[request.family] = item
-                                remark = sentences(remark, self.chosen_line(request.family))
+                                remark = sentences(remark, chosen_line(item))
                             yield Step("running", text=sentences(remark, notice("peer" if request.peer else "running")))
                         elif isinstance(item, Step) and item.name == "asking":
                             yield Step("running", text=sentences(remark, notice("asking")))
@@ -142,7 +141,7 @@ class Session:
 
     def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Step]:
         """Wait for the ticket's turn, and yield notices with the expected wait."""
-        while (place := self.machine.before(ticket)) != (0, 0.0):
+        while (place := self.machine.poll(ticket)) != (0, 0.0):
             count, seconds = place
             waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
             yield Step("waiting", text=sentences(remark, waiting, instead))
@@ -167,14 +166,6 @@ class Session:
             self.step = None
             self._downloading.release()
 
-    def chosen_line(self, family: Any) -> str:
-        """Say what was chosen by default for the family, or how the default is chosen."""
-        words, choice = strings("page")["settings"]["chosen"], self.choices.get(str(family))
-        if choice is None:
-            return words["line"]
-        template = words["not_measured" if not choice.speedup else "pays" if choice.speedup > 1.0 else "never_pays"]
-        return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
-
     def prepare(self) -> None:
         """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
         if not self._preparing:
@@ -191,7 +182,7 @@ class Session:
                 for _ in self.fetch(family):
                     pass
                 while not self._prepared(family):
-                    while self.machine.locked():
+                    while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
             except (ValueError, RuntimeError) as error:
                 log.warning("%s is not prepared: %s", family, error)
@@ -205,11 +196,20 @@ class Session:
                         self.choices[family] = item
                     elif isinstance(item, Step):
                         self.step = item
-                        if item.name == "measure" and self.machine.locked():
+                        if item.name == "measure" and self.machine.busy():
                             return False
             return True
         finally:
             self.step = None
+
+
+def chosen_line(choice: Choice | None) -> str:
+    """Say what was chosen by default, or how the default is chosen."""
+    words = strings("page")["settings"]["chosen"]
+    if choice is None:
+        return words["line"]
+    template = words["not_measured" if not choice.speedup else "pays" if choice.speedup > 1.0 else "never_pays"]
+    return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
 
 
 def worded(step: Step | None, remark: str = "") -> Step:
@@ -235,7 +235,7 @@ def read_so_far(step: Step, name: str = "reading") -> str:
 
 def explained(error: Exception, seconds: float, undone: str = "") -> Step:
     """Turn the error that ended a run into the last step, with one sentence. `undone` is added at the deadline."""
-    if isinstance(error, ValueError):  # the engine refused the run; the message is one sentence
+    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):  # a sentence by which the run was refused
         return Step("error", text=translated(error.args[0] if error.args else str(error)))
     if isinstance(error, TimeoutError):
         deadline = notice("deadline", seconds=round(error.args[0] if error.args else seconds))

@@ -18,6 +18,7 @@ from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from specdec.paths import FAMILY
 from tests.families.test_published import in_shards, plain_config, speculators, words, written
 from tests.toyheads import eagle3_weights, TARGET
 
@@ -214,7 +215,7 @@ def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_
 
 
 def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [json.loads(path.read_text()) for path in zoo.EMBEDDED.rglob("config.json")]
+    found = [json.loads(path.read_text()) for path in FAMILY.rglob("config.json")]
     found = [data for data in found if "model_type" in data]
     completed = [Config.parse({name: v for name, v in data.items() if name != "hidden_act"}) for data in found]
     monkeypatch.setitem(sys.modules, "transformers", None)  # an import of it fails

@@ -12,11 +12,12 @@ from specdec import cli
 from specdec.events import Drafted
 from specdec.families.export import export, write
 from specdec.families.published import load_head
-from specdec.families.zoo import EMBEDDED, Family, load, load_pair
+from specdec.families.zoo import Family, load, load_pair
 from specdec.loop import generate, Task
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
+from specdec.paths import FAMILY
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import Eagle3
 from specdec.types import SamplingParams
@@ -37,7 +38,7 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     theirs = AutoModelForCausalLM.from_pretrained(folders / name, dtype=torch.float32)
-    ours = Transformer.load(EMBEDDED / name, torch.float32, "cpu")
+    ours = Transformer.load(FAMILY / name, torch.float32, "cpu")
     with torch.inference_mode():
         expected = theirs(torch.tensor([IDS])).logits[0]
     found = ours.forward(IDS, ours.new_cache(len(IDS)), rows=len(IDS)).float()
@@ -61,7 +62,7 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
     said = json.loads((folders / "medusa" / "config.json").read_text())
     weights = load_file(folders / "medusa" / "model.safetensors")
     target = load().target
-    medusa = load_head(EMBEDDED / "medusa", read_weights(EMBEDDED / "medusa"), target, None)
+    medusa = load_head(FAMILY / "medusa", read_weights(FAMILY / "medusa"), target, None)
     state = torch.randn(1, target.width, generator=torch.Generator().manual_seed(0))
     for head, expected in enumerate(medusa.logits(state, said["num_heads"])):
         x = target.normed(state)
@@ -76,7 +77,7 @@ def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
 ) -> None:
     (family := tmp_path / "family").mkdir()
     for name in ("target", "tokenizer", "draft_model"):
-        (family / name).symlink_to(EMBEDDED / name)
+        (family / name).symlink_to(FAMILY / name)
     command = ["export", "--target", str(family), "--out", str(tmp_path / "out")]
     assert cli.main(command) == 0
     names = {Path(line).name for line in capsys.readouterr().out.split()}
@@ -91,9 +92,9 @@ def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
     """Otherwise the second try would say that the target is there already."""
     (heads := tmp_path / "family" / "medusa").mkdir(parents=True)
     for name in ("target", "tokenizer"):
-        (tmp_path / "family" / name).symlink_to(EMBEDDED / name)
-    (heads / "config.json").write_text((EMBEDDED / "medusa" / "config.json").read_text())
-    blocks = {name: tensor for name, tensor in read_weights(EMBEDDED / "medusa").items() if ".linear." in name}
+        (tmp_path / "family" / name).symlink_to(FAMILY / name)
+    (heads / "config.json").write_text((FAMILY / "medusa" / "config.json").read_text())
+    blocks = {name: tensor for name, tensor in read_weights(FAMILY / "medusa").items() if ".linear." in name}
     save_file(blocks, heads / "model.safetensors")
     with pytest.raises(ValueError, match="share the target's output matrix"):
         export(str(tmp_path / "family"), tmp_path / "out")

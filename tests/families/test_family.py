@@ -13,10 +13,11 @@ from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
-from specdec.families.zoo import EMBEDDED, Family
+from specdec.families.zoo import Family
 from specdec.figures import machine
 from specdec.lanes.race import make_task, race
 from specdec.loop import generate
+from specdec.paths import FAMILY
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
@@ -110,7 +111,7 @@ def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
 
 RECORDED = [  # of the models that are here
     path
-    for path in sorted((EMBEDDED.parent / "traces").glob("*.jsonl"))
+    for path in sorted((FAMILY.parent / "traces").glob("*.jsonl"))
     if Trace.load(path).header.models["family"] == "embedded"
 ]
 
@@ -163,15 +164,15 @@ def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -
 
 def test_a_family_has_further_drafts(tmp_path: Path) -> None:
     for name in ("target", "tokenizer", "draft_model"):
-        (tmp_path / name).symlink_to(EMBEDDED / name)
-    (tmp_path / "draft_model_story").symlink_to(EMBEDDED / "draft_model")
+        (tmp_path / name).symlink_to(FAMILY / name)
+    (tmp_path / "draft_model_story").symlink_to(FAMILY / "draft_model")
     family = zoo.load(str(tmp_path), torch.float32)
     copies = ["prompt_lookup", "suffix", "none"]
-    assert [*family.drafters] == [*copies, "draft_model", "draft_model:story", "early_exit"]
+    assert [*family.drafters] == [*copies, "early_exit", "draft_model", "draft_model:story"]
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
-    with pytest.raises(ValueError, match="choose from prompt_lookup, suffix, none, draft_model"):
+    with pytest.raises(ValueError, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
         race(family, PROMPT, drafter="telepathy")
     with pytest.raises(ValueError, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))

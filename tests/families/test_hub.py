@@ -72,8 +72,12 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(
 @pytest.mark.long
 def test_what_cannot_be_had_is_one_sentence(server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "needs about 0.0 GB of memory here" in refusal(memory=len(CONTENT))
-    (server.repositories["some/model"] / "model.safetensors").unlink()
-    assert "holds no .safetensors file" in refusal()
+    for name in ("config.json", "model.safetensors"):
+        file = server.repositories["some/model"] / name
+        content = file.read_bytes()
+        file.unlink()
+        assert "lacks a config.json or a .safetensors file" in refusal()
+        file.write_bytes(content)
     server.gated.add("some/model")
     assert refusal().startswith("some/model is not on this machine, and could not be fetched (")
     assert "Repository Not Found" in refusal("no/model")

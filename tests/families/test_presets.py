@@ -18,8 +18,9 @@ def test_a_pair_is_written(tmp_path: Path) -> None:
     assert presets.parse_pair("a/b + c/d") == Pair("a/b", ("c/d",))
     assert presets.parse_pair(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
     assert presets.parse_pair("a/b + c/d + e/f") == Pair("a/b", ("c/d", "e/f"))
+    assert presets.parse_pair(f"embedded + {here}") == Pair("embedded", (here,))
     none = ["embedded", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"]
-    assert not any(map(presets.parse_pair, [*none, "a/b + ~c/d"]))
+    assert not any(map(presets.parse_pair, [*none, "a/b + ~c/d", "a/b + embedded"]))
 
 
 def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

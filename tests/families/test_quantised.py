@@ -7,12 +7,13 @@ import torch
 
 from specdec import SamplingParams
 from specdec.families import zoo
-from specdec.families.zoo import EMBEDDED, Family, load_pair
+from specdec.families.zoo import Family, load_pair
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import make_task
 from specdec.loop import generate, Task
 from specdec.models.grouped import GGUF
+from specdec.paths import FAMILY
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.verify import RejectionSampling
@@ -30,7 +31,7 @@ def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneSt
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded target, as others would bring it."""
     place = tmp_path_factory.mktemp("alone")
-    for file in (*(EMBEDDED / "target").iterdir(), *(EMBEDDED / "tokenizer").iterdir()):
+    for file in (*(FAMILY / "target").iterdir(), *(FAMILY / "tokenizer").iterdir()):
         (place / file.name).symlink_to(file)
     return place
 

@@ -18,13 +18,14 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import PEER, PLAIN, race, SPECULATIVE
 from specdec.loop import Task
+from specdec.paths import FAMILY
 from specdec.proof.toys import TableModel
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 from tests.tokens import ids
 
-pytestmark = pytest.mark.skipif(not (zoo.EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
+pytestmark = pytest.mark.skipif(not (FAMILY / "target").is_dir(), reason="the embedded family is not there")
 K, PROMPT = 3, "Once upon a time"
 GREEDY = SamplingParams(max_tokens=24)
 WARM = SamplingParams(0.8, top_k=20, top_p=0.9, max_tokens=24, seed=3)

@@ -10,6 +10,7 @@ import torch
 from specdec.families import zoo
 from specdec.models import device, native
 from specdec.models.transformer import Transformer
+from specdec.paths import FAMILY
 from tests.families import toypairs
 from tests.models.test_models import FAMILIES, lean, TEXT
 
@@ -61,7 +62,7 @@ def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(
 ) -> None:
     """A T4 says that it can: it emulates."""
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or card)
-    assert zoo.fastest_dtype(zoo.EMBEDDED / "target", "cuda") == expected
+    assert zoo.fastest_dtype(FAMILY / "target", "cuda") == expected
 
 
 def test_loading_for_a_gpu_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

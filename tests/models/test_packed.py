@@ -7,14 +7,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from specdec.families.zoo import EMBEDDED
 from specdec.models import packed
 from specdec.models.checkpoint import read_weights
 from specdec.models.transformer import Transformer
+from specdec.paths import FAMILY
 from specdec.ui import menu
 
-ROOT = EMBEDDED.parents[1]
-needs_family = pytest.mark.skipif(not (EMBEDDED / "target").is_dir(), reason="the embedded family is not there")
+ROOT = FAMILY.parents[1]
+needs_family = pytest.mark.skipif(not (FAMILY / "target").is_dir(), reason="the embedded family is not there")
 
 
 def test_packing_what_was_unpacked_changes_nothing() -> None:
@@ -39,9 +39,9 @@ def test_transformers_reads_packed_models_as_we_do() -> None:
     from specdec.lanes import transformers
 
     part = "draft_model_story"
-    ours, tokens = Transformer.load(EMBEDDED / part), [0, 5, 77, 300, 12, 900]
+    ours, tokens = Transformer.load(FAMILY / part), [0, 5, 77, 300, 12, 900]
     with torch.no_grad():
-        theirs = transformers.load_model(EMBEDDED / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
+        theirs = transformers.load_model(FAMILY / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
     assert torch.allclose(ours.forward(tokens, ours.new_cache(8), rows=len(tokens)), theirs, atol=2e-4)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import brotli
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -94,6 +96,28 @@ def test_a_visitor_who_leaves_does_not_halve_the_file_for_others() -> None:
     with start_blocking_portal() as portal:
         portal.call(leave)
     assert TestClient(app).get("/assets/a.js", headers={"accept-encoding": ""}).text == 3 * "a piece;"
+
+
+def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def compress(body: bytes) -> bytes:
+        assert answered.wait(10)
+        return brotli.compress(body)
+
+    async def visit_both() -> None:
+        app = Starlette(
+            routes=[Route("/{path:path}", lambda _: PlainTextResponse("x"))], middleware=[Middleware(cache.Cache)]
+        )
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+            page = asyncio.create_task(client.get("/", headers={"accept-encoding": "br"}))
+            await asyncio.sleep(0.1)
+            assert (await client.get("/gradio_api/info")).text == "x"
+            answered.set()
+            assert (await page).status_code == 200
+
+    monkeypatch.setitem(cache.ENCODINGS, "br", compress)
+    asyncio.run(visit_both())
 
 
 def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:

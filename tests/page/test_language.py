@@ -23,7 +23,7 @@ from specdec.ui import menu, recorded, text
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
-from specdec.ui.session import session
+from specdec.ui.session import chosen_line, session
 from specdec.ui.standalone import standalone
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
@@ -122,12 +122,11 @@ def test_what_the_engine_says_has_its_translation() -> None:
 
 
 def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(session.choices, "embedded", Choice("draft_model", 3, 1.5))
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
             name = strings("drafters")["draft_model"]["name"]
-            assert session.chosen_line("embedded") == words.format(drafter=name, k=3)
+            assert chosen_line(Choice("draft_model", 3, 1.5)) == words.format(drafter=name, k=3)
 
 
 def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def served(line: Turns, tickets: list[Ticket]) -> list[int]:
     """Return the order in which these tickets have the machine."""
     order = list[int]()
     while len(order) < len(tickets):
-        (now,) = (i for i, one in enumerate(tickets) if i not in order and line.before(one) == (0, 0.0))
+        (now,) = (i for i, one in enumerate(tickets) if i not in order and line.poll(one) == (0, 0.0))
         line.leave(tickets[now])
         order.append(now)
     return order
@@ -53,15 +53,15 @@ def test_addresses_take_turns_and_those_of_one_come_as_they_came(
     line: Turns, addresses: str, order: Iterable[int]
 ) -> None:
     tickets = joined(line, *addresses)
-    line.before(tickets[0])  # it has the machine, which counts as its address's turn
+    line.poll(tickets[0])  # it has the machine, which counts as its address's turn
     assert served(line, tickets) == order
 
 
 def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
     tickets = joined(line, "a", "a", "b")
-    line.before(tickets[0])
+    line.poll(tickets[0])
     tickets += joined(line, "a", leads=True)
-    assert line.before(tickets[3])[0] == 1 and line.before(tickets[1])[0] == 3  # the one at work, b, and who leads
+    assert line.poll(tickets[3])[0] == 1 and line.poll(tickets[1])[0] == 3  # the one at work, b, and who leads
     assert served(line, tickets) == [0, 3, 2, 1]
 
 
@@ -71,7 +71,7 @@ def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line
     joined(line, *(f"address {i}" for i in range(MOST // 2)))
     assert line.join("run", "one more") is None
     (teacher,) = joined(line, "a", leads=True)
-    assert line.before(teacher)[0] == 0
+    assert line.poll(teacher)[0] == 0
     joined(line, *["a"] * (turns.PLACES_OF_LEADER - 1), leads=True)
     assert line.join("run", "a", True) is None  # each waits in a thread of the page
 

@@ -66,6 +66,8 @@ BAD = [
     ({"seed": 10**400}, "seed"),
     ({"stop": "a\nb\nc\nd\ne"}, "stop"),
     ({"stop": "x" * 65}, "stop"),
+    ({"stop": "\ud800"}, "stop"),
+    ({"prompt": "Once \ud800"}, "half of a character"),
     ({"peer": "yes"}, "true or false"),
 ]
 
@@ -291,7 +293,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
     *told, last = session.run(request.check("Hi"))
     assert last == Step("error", text=text.strings("page")["notice"]["died"])
     assert sum(isinstance(item, str) and bool(item) for item in told) == 3
-    assert not session.machine.locked()
+    assert not session.machine.busy()
 
 
 def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
@@ -299,7 +301,7 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
     running = session.run(request.check("Hi"))
     assert [next(running) for _ in range(3)] == [""] * 3
     running.close()
-    assert not session.machine.locked()
+    assert not session.machine.busy()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
@@ -332,7 +334,10 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
     assert "Reading" not in steps[-3].text and "plain decoding had read 256 of 700 tokens" in steps[-1].text
 
 
-@pytest.mark.parametrize("error", [RuntimeError("secret /path"), ValueError("Too long; shorten it.")])
+HALF = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret /path"), HALF, ValueError("Too long; shorten it.")], ids=repr)
 def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
     def broken(*_, **__):
         raise error
@@ -341,9 +346,9 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     monkeypatch.setattr(session, "process", toyrun.Engine(broken))
     *lines, last = session.run(request.check("Hi"))
     assert not any(isinstance(item, str) and item for item in lines)  # it never claims to be live
-    told = str(error) if isinstance(error, ValueError) else text.strings("page")["notice"]["broken"]
+    told = str(error) if type(error) is ValueError else text.strings("page")["notice"]["broken"]
     assert (last.name, last.text) == ("error", told)
-    assert not session.machine.locked()
+    assert not session.machine.busy()
 
 
 def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):

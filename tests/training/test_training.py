@@ -26,11 +26,13 @@ from safetensors.torch import load_file, save_file
 from specdec import cli as terminal
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
+from specdec.engine import Engine
 from specdec.families import zoo
 from specdec.families.published import load_drafter
 from specdec.loop import generate, Task
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
+from specdec.traces.file import Trace
 from specdec.training import examples as files
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
@@ -425,6 +427,26 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_
     )
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
     assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
+
+
+@pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])
+def test_a_draft_runs_with_the_options_that_training_ends_with(
+    shallow: str,
+    archive: Path,
+    tmp_path: Path,
+    quick: None,
+    capsys: pytest.CaptureFixture[str],
+    target_name: str,
+) -> None:
+    """They name the same target as before, so the text is the same, too."""
+    target = "embedded" if target_name == "embedded" else shallow
+    command = ["train", "--target", target, "--out", str(tmp_path / "draft"), "--minutes", "0.1"]
+    assert terminal.main([*command, "--examples", str(archive), *SIZE]) == 0
+    options = capsys.readouterr().out.splitlines()[-1].partition("use it with ")[2].split()
+    run = ["run", PROMPTS[0], *options, "--drafter", "draft_model", "-k", "2", "--max-tokens", "8"]
+    assert terminal.main([*run, "--temperature", "0", "--save", str(tmp_path / "run.jsonl")]) == 0
+    plain = Engine(target).race(PROMPTS[0], "none", max_tokens=8)._texts()["plain"]
+    assert Trace.load(tmp_path / "run.jsonl")._texts() == {"speculative": plain, "plain": plain}
 
 
 @pytest.mark.long

@@ -37,7 +37,7 @@ class Turns:
         self._round = 0  # the highest round of a ticket that has had the machine
         self._lock = threading.Lock()
 
-    def locked(self) -> bool:
+    def busy(self) -> bool:
         """Say whether somebody uses the machine or waits for it."""
         return bool(self._line)
 
@@ -52,8 +52,8 @@ class Turns:
             self._line.append(ticket)
             return ticket
 
-    def before(self, ticket: Ticket) -> tuple[int, float]:
-        """Return how many tickets are ahead, and the expected wait in seconds. If none is, this one's turn begins."""
+    def poll(self, ticket: Ticket) -> tuple[int, float]:
+        """Begin this ticket's turn if none is ahead. Return how many are, and the expected wait in seconds."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

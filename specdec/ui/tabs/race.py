@@ -19,7 +19,7 @@ from ..components.player import player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
 from ..request import check, check_family, from_link, InputError, SIGNATURE
-from ..session import session
+from ..session import chosen_line, session
 from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
 
 # Gradio sets no limit, because visitors wait in the queue of `session`, which shows them their place.
@@ -41,6 +41,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
         with gr.Accordion(strings("page")["reading"], open=False, elem_classes="sd-reading"):
             gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
     connect(screen, line, engines, fields, run_button, stop_button)
+    run.__doc__ = documentation()
     gr.api(run, api_name="run" if language() == ENGLISH else f"run_{language()}", **ENGINE)
     return fields, engines, screen
 
@@ -349,8 +350,8 @@ def enable_run() -> tuple[Any, ...]:
 
 
 def name_chosen(family: Any, drafter: Any) -> Any:
-    """After a run with the default drafter, say below the menu which drafter was chosen."""
-    return gr.update(info=session.chosen_line(family)) if drafter == DEFAULT_DRAFTER else gr.skip()
+    """After a run with the default drafter, say below the menu what the default is here."""
+    return gr.update(info=chosen_line(session.choices.get(str(family)))) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
 def run(*settings: Any, **named: Any) -> Iterator[str]:
@@ -379,8 +380,11 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
             yield ""  # Gradio notices only at a yield that a client has left
 
 
+def documentation(text: str = str(run.__doc__)) -> str:
+    """Describe the endpoint `run`. The bounds of its settings depend on who can reach the page."""
+    return text.replace("{settings}", "\n        ".join(f"{s.name}: {s.help_with_bounds}" for s in SETTINGS.values()))
+
+
 # Gradio makes the endpoint's documentation from the following attributes.
 run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
 run.__signature__ = SIGNATURE.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]
-_settings_help = "\n        ".join(f"{name}: {setting.help_with_bounds}" for name, setting in SETTINGS.items())
-run.__doc__ = str(run.__doc__).replace("{settings}", _settings_help)

@@ -83,7 +83,7 @@ def busy(monkeypatch):
     engine = SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     ticket = session.machine.join("run")
-    assert session.machine.before(ticket) == (0, 0.0)
+    assert session.machine.poll(ticket) == (0, 0.0)
     held = [ticket]
 
     def free():
