@@ -118,8 +118,8 @@ def prompts() -> dict[str, list[str]]:
 
     The kind of that one is the page's language, and it comes first.
     """
-    asked = questions()
-    texts = {kind: lists for kind, lists in asked.items() if kind == language()} | read_prompts("prompts") | asked
+    chat = questions()
+    texts = {kind: lists for kind, lists in chat.items() if kind == language()} | read_prompts("prompts") | chat
     return {kind: lists["page"] for kind, lists in texts.items()}
 
 
@@ -128,8 +128,8 @@ def questions() -> dict[str, dict[str, list[str]]]:
 
     A language whose pages begin with a prompt of its own has it as a kind, with the language's name.
     """
-    asked, own = read_prompts("questions"), _languages[language()]["prompt"]
-    return {language(): {"page": [own]}} | asked if own else asked
+    file, own = read_prompts("questions"), _languages[language()]["prompt"]
+    return {language(): {"page": [own]}} | file if own else file
 
 
 @functools.cache

@@ -56,7 +56,6 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
         text,
         label=words["prompt"],
         placeholder=words["prompt_placeholder"],
-        info=words["prompt_note"] or None,
         lines=1,
         max_lines=8,
         elem_id="prompt",
