@@ -22,7 +22,6 @@ from specdec.types import SamplingParams
 from .options import option, run
 
 DOMAINS = ("story", "code", "facts")
-K = 3
 TEMPERATURE = 0.8
 SEED = 7
 
@@ -34,6 +33,8 @@ class Options:
     drafters: tuple[str, ...] = option((), "drafters to record; by default the family's, and adaptive", positional=True)
     tokens: int = option(48, "new tokens per run")
     out: Path = option(ASSETS / "traces", "a folder per drafter (none for the draft model), a file per domain")
+    k: int = option(3, "greatest depth of a draft")
+    language: str = option("", "record only the prompt that the pages in this language begin with; zh")
     family: str = option(EMBEDDED, "family to record; smollm2 answers questions", choices=(EMBEDDED, SMOLLM2))
     temperature: float = option(TEMPERATURE, "temperature of the runs; 0 is greedy")
 
@@ -48,12 +49,15 @@ def record(options: Options) -> int:
     file = "prompts.json" if options.family == EMBEDDED else "questions.json"
     texts = json.loads((ASSETS / file).read_text(encoding="utf-8"))
     prompts = {kind: texts[kind]["page"] for kind in (DOMAINS if options.family == EMBEDDED else texts)}
+    if options.language:
+        words = json.loads((ASSETS / "text" / options.language / "language.json").read_text(encoding="utf-8"))
+        prompts = {options.language: [words["prompt"]]}
     params = SamplingParams(options.temperature, max_tokens=options.tokens, seed=SEED)
     for drafter in tqdm(options.drafters or available, desc="recording", unit="drafter"):
         first = next(iter(prompts.values()))[0]
-        engine.race(first, drafter, K, params=replace(params, max_tokens=16))  # warms up
+        engine.race(first, drafter, options.k, params=replace(params, max_tokens=16))  # warms up
         for domain, (prompt, *_) in prompts.items():
-            run = engine.race(prompt, drafter, K, params=params)
+            run = engine.race(prompt, drafter, options.k, params=params)
             path = trace.recording(options.out, domain, drafter)
             path = options.out / path.name if drafter == DRAFT_MODEL else path
             path.parent.mkdir(parents=True, exist_ok=True)

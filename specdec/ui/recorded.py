@@ -7,7 +7,7 @@ from ..families import presets
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import recording
 from . import menu
-from .text import ASSETS
+from .text import ASSETS, language, LANGUAGES
 
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
@@ -28,9 +28,10 @@ def recorded(name: str, drafter: str = "") -> str:
 
 
 def recorded_names() -> list[str]:
-    """List the names of the main recorded runs. The first screen's run comes first."""
-    names = sorted(path.stem for path in TRACES.glob("*.jsonl"))
-    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    """List the names of the main recorded runs. The first screen's run comes first: that of the page's language."""
+    names = sorted({path.stem for path in TRACES.glob("*.jsonl")} - (LANGUAGES.keys() - {language()}))
+    order = (language(), *FIRST)
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def first_family() -> str:

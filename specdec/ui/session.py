@@ -82,7 +82,7 @@ class Session:
                                 yield Step("running", text=sentences(remark, notice("running")))
                         elif isinstance(item, Step) and item.name == "read":
                             reading = item
-                            yield replace(item, text=sentences(remark, read_so_far(item)))
+                            yield replace(item, text=read_so_far(item))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
                                 remark = sentences(remark, chosen_line(item))

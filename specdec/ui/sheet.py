@@ -17,7 +17,7 @@ from . import browser, recorded
 from .build import page
 from .components.drawn import as_json
 from .tabs import TABS
-from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, strings
+from .text import ENGLISH, example_name, language, LANGUAGES, of_drafters, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
@@ -172,8 +172,8 @@ class Sheet:
         return f'<button type="button" id="run" class="lg primary">{html.escape(self.words["run"])}</button>'
 
     def pills(self, block: Any) -> str:
-        names, opening = strings("page")["settings"]["examples"], '<button type="button" class="sm sd-pill" data-kind='
-        inside = "".join(f'{opening}"{kind}">{html.escape(names[kind])}</button>' for kind in self.runs)
+        opening = '<button type="button" class="sm sd-pill" data-kind='
+        inside = "".join(f'{opening}"{kind}">{html.escape(example_name(kind))}</button>' for kind in self.runs)
         return self.box(block, "row", inside)
 
     def settings(self, block: Any) -> str:

@@ -103,10 +103,12 @@ def shared_files() -> dict[str, str]:
     for pair in PAIRS:
         name = f"certificates/{pair}"
         files[f"{name}.js"] = data_script(name, as_json(recorded.recorded_certificates(pair)))
-    for kind in recorded.recorded_names():
-        for drafter, name in runs_of(kind).items():
-            log = recorded.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
-            files[f"{name}.js"] = data_script(name, quoted(log))
+    for page_language in LANGUAGES:
+        with speaking(page_language):
+            for kind in recorded.recorded_names():
+                for drafter, name in runs_of(kind).items():
+                    log = recorded.recorded(kind, "" if drafter == menu.drafter_of(kind) else drafter)
+                    files[f"{name}.js"] = data_script(name, quoted(log))
     return files
 
 

@@ -113,17 +113,32 @@ def _file(name: str, language: str) -> Path:
     return path if path.exists() else TEXT / ENGLISH / name
 
 
-@functools.cache
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. They are always English, the language of the recorded runs' models."""
-    texts = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    return {kind: lists["page"] for kind, lists in (texts | questions()).items()}
+    """Read the example prompts by kind. They are English, the language of the recorded runs' models, but for one.
+
+    The kind of that one is the page's language, and it comes first.
+    """
+    chat = questions()
+    texts = {kind: lists for kind, lists in chat.items() if kind == language()} | read_prompts("prompts") | chat
+    return {kind: lists["page"] for kind, lists in texts.items()}
+
+
+def questions() -> dict[str, dict[str, list[str]]]:
+    """Read the questions for chat models, by SPEED-Bench category and then by their use: "page" or "bench".
+
+    A language whose pages begin with a prompt of its own has it as a kind, with the language's name.
+    """
+    file, own = read_prompts("questions"), _languages[language()]["prompt"]
+    return {language(): {"page": [own]}} | file if own else file
 
 
 @functools.cache
-def questions() -> dict[str, dict[str, list[str]]]:
-    """Read the questions for chat models, by SPEED-Bench category and then by their use: "page" or "bench"."""
-    return json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
+def read_prompts(name: str) -> dict[str, dict[str, list[str]]]:
+    return json.loads((ASSETS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def example_name(kind: str) -> str:
+    return LANGUAGES.get(kind) or strings("page")["settings"]["examples"][kind]
 
 
 def kind_of(prompt: str) -> str:

@@ -25,6 +25,7 @@ from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.session import chosen_line, session
 from specdec.ui.standalone import standalone
+from specdec.ui.tabs import race
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
 
@@ -67,11 +68,26 @@ def places(template: str) -> set[str]:
 # ---- words ----
 
 
+def test_a_language_begins_with_its_own_recorded_prompt() -> None:
+    english, first = recorded.recorded_names(), {}
+    for language in ("zh", ENGLISH):
+        with speaking(language):
+            names = recorded.recorded_names()
+            first[language] = [json.loads(line) for line in recorded.recorded(names[0]).splitlines()[:2]]
+            assert menu.family_of(names[0]) == SMOLLM2 and text.kind_of(first[language][0]["prompt"]) == names[0]
+            assert text.example_name(names[0])
+    assert "zh" not in english and names == english and "zh" not in text.prompts()
+    assert HAN.search(first["zh"][0]["prompt"]) and not HAN.search(first[ENGLISH][0]["prompt"])
+    with speaking("zh"):
+        line = race.show("zh", first["zh"][0]["prompt"], "default", SMOLLM2)[1]
+    assert line["value"] == ""  # its only example is played again
+
+
 def test_a_language_is_a_folder_with_its_own_name() -> None:
     assert set(LANGUAGES) == {file.name for file in text.TEXT.iterdir()} and next(iter(LANGUAGES)) == ENGLISH
     assert LANGUAGES["zh"] == "中文" and TAGS["zh"] == "zh-CN"
     for language in LANGUAGES:
-        assert read(language, "language.json").keys() == {".name", ".tag"}
+        assert read(language, "language.json").keys() == {".name", ".tag", ".prompt"}
         assert language == TAGS[language].lower().partition("-")[0]  # as the browser's wish is read
 
 

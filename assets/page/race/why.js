@@ -15,8 +15,9 @@ const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were tr
 export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {number} */ timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
-  if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(run.header.prompt || ""))
-    return texts.why.english;
+  const prompt = run.header.prompt || "";
+  if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(prompt))
+    return fillText(texts.why.english, { n: [...prompt].length, bytes: new TextEncoder().encode(prompt).length });
   const figures = figuresAt(run, isOver(run) ? Infinity : timeMs),
     plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
   const checks = speculative.cycles

@@ -146,11 +146,11 @@ function mountStepper(element, props, server, player) {
     clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
-  /* Scrolls to the sentence if it is off the screen. */
+  /* Scrolls to the sentence if it is off the screen or below the buttons. */
   function scrollToSentence() {
-    const { top } = part.tell.getBoundingClientRect(),
-      barTop = part.bar.getBoundingClientRect().top;
-    if (top < 0 || top > barTop - 120) part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
+    const { top } = part.tell.getBoundingClientRect();
+    if (top < part.bar.offsetHeight || top > innerHeight - 120)
+      part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
   }
 
   /* -- moving -- */

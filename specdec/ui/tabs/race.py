@@ -20,7 +20,7 @@ from ..components.section import ended, notice, tell
 from ..components.traces import traces
 from ..request import check, check_family, from_link, InputError, SIGNATURE
 from ..session import chosen_line, session
-from ..text import ENGLISH, kind_of, language, of_drafters, paragraph, prompts, strings
+from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings
 
 # Gradio sets no limit, because visitors wait in the queue of `session`, which shows them their place.
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
@@ -57,7 +57,6 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
         text,
         label=words["prompt"],
         placeholder=words["prompt_placeholder"],
-        info=words["prompt_note"] or None,
         lines=1,
         max_lines=8,
         elem_id="prompt",
@@ -208,7 +207,7 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
         row.visible = menu.answers(family.value) == bool(answers)
         with row:
             for kind in menu.kinds(bool(answers)):
-                pill = gr.Button(strings("page")["settings"]["examples"][kind], size="sm", elem_classes="sd-pill")
+                pill = gr.Button(example_name(kind), size="sm", elem_classes="sd-pill")
                 pill.click(partial(show, kind), inputs, outputs, **INSTANT)
     family.change(fitting, family, list(rows), **INSTANT)
     drafter.input(show_drafter, inputs, outputs, **INSTANT)
@@ -230,11 +229,13 @@ def fitting(family: Any) -> list[Any]:
 def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of the first example of this kind.
 
-    Fill in an example instead if there is no such run, the field has its prompt, or another fitting target is chosen.
+    Fill in an example instead if there is no such run, the field has its prompt and the kind others, or another fitting
+    target is chosen.
     """
     examples, recorded_with, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
     other_model = not ours and family != recorded_with and menu.answers(family) == menu.answers(recorded_with)
-    if not other_model and kind in recorded.recorded_names() and prompt != examples[0]:
+    shown = prompt == examples[0] and len(examples) > 1
+    if not other_model and kind in recorded.recorded_names() and not shown:
         return played(kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:

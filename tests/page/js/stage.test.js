@@ -53,6 +53,14 @@ test("a figure that is struck out is not explained", () => {
   assert.equal(explainSpeed(texts, run, replayEnd(run) / 2), "known");
 });
 
+test("of a prompt in another script the line says how long it is, in characters and in bytes", () => {
+  const run = made(20);
+  run.header.prompt = "写 sum";
+  assert.equal(explainSpeed({ why: { english: "{n}, {bytes}", known: "" } }, run, replayEnd(run)), "5, 7");
+  run.header.prompt = "Schreib sum, señor";
+  assert.equal(explainSpeed({ why: { english: "{n}, {bytes}", known: "known" } }, run, replayEnd(run)), "known");
+});
+
 test("of drafts of one token the line does not speak of several", () => {
   const lane = "speculative",
     log = [{ event: "header", lanes: [lane, "plain"], source: "live", models: {} }],
