@@ -74,6 +74,8 @@ class SamplingParams:
                 raise ValueError(f"{name} must be a {'whole ' * (kind is int)}number, not {value!r}")
         if isinstance(self.stop, str):
             raise ValueError(f"stop must be a tuple of strings, not {self.stop!r}")
+        if any(map(has_lone_surrogate, self.stop)):
+            raise ValueError("a stop string holds half of a character (a lone surrogate)")
         if not 0.0 <= self.temperature <= 100.0:
             raise ValueError(f"temperature must lie between 0 and 100, not {self.temperature}")
         if self.top_k < 0:

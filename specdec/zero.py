@@ -61,8 +61,8 @@ class ZeroProcess(EngineProcess):
                 with contextlib.closing(self._on_gpu(*arguments)) as items:
                     for item in items:
                         send(item)
-            except gradio.Error as error:  # of the platform, with a message for visitors
-                send(Step("refused", text=error.message))
+            except (gradio.Error, RuntimeError) as error:  # of the platform; some have a message for visitors
+                send(Step("refused", text=str(getattr(error, "message", error))))
 
         has_begun = False
         yield Step("asking")

@@ -157,6 +157,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature must be a number, not 'hot'"),
     ({"max_tokens": 8.0}, "max_tokens must be a whole number, not 8.0"),
     ({"stop": "END"}, "stop must be a tuple of strings, not 'END'"),
+    ({"stop": ("\ud800",)}, "half of a character"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
     ({"prompt": [1, 10**9]}, "A prompt is a text"),
     ({"prompt": [{"role": "user", "content": "Hi"}]}, "no chat template"),
