@@ -187,7 +187,8 @@ def machines(reports: list[Any]) -> str:
 
 def methods(report: Any) -> str:
     """Write a line for each drafter: measured speed-up, α and τ at its best K, by temperature and domain."""
-    return pivot(["drafter"], {cell_key(row): brief(row) for row in by_temperature(report)})
+    cells = {cell_key(row): brief(row) for row in by_temperature(report)}
+    return pivot(["drafter"], cells, f"{machine_and_date(report)}, commit {report['provenance']['commit']}.")
 
 
 def at_equal_depth(report: Any) -> str:
