@@ -10,6 +10,7 @@ from .. import menu, results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
 from ..text import sentences, strings
+from .race import INSTANT
 
 
 def build(tab: gr.Tab) -> None:
@@ -30,6 +31,9 @@ def build(tab: gr.Tab) -> None:
                 with gr.Column(min_width=280):
                     title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
+            lines([words["chart"]["lead"]], elem_classes="sd-about")
+            plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
+            tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
             for report in (first, *others):
                 name = results.family_of(report)
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
