@@ -98,7 +98,7 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw each speed-up over the tokens per cycle. A line through the origin joins cycles of one cost in plain steps."""
+    """Draw each speed-up over the tokens per cycle. A line through the origin joins cycles of one cost."""
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
