@@ -88,7 +88,7 @@ class Engine:
         """
         drafts = draft if isinstance(draft, list | tuple) else [] if draft is None else [draft]
         in_memory = not isinstance(target, str | Path)
-        if in_memory == any(isinstance(each, str | Path) for each in drafts) and drafts:
+        if any(isinstance(each, str | Path) == in_memory for each in drafts):
             raise ValueError("name both target and draft, or give both as models in memory")
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
         self._dtype = zoo.dtype_of(dtype)
@@ -256,7 +256,7 @@ class Engine:
     def _names(self) -> tuple[str, ...]:
         """Return the names of the models that may have to be fetched."""
         if self._in_memory or self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
-            return ()
+            return tuple(map(str, self._drafts))
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))
         return (str(self._target), *map(str, self._drafts)) if self._drafts else ()

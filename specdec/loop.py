@@ -309,7 +309,8 @@ class HostExecutor:
         try:
             proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
             seconds = time.perf_counter() - start
-            check_proposal(proposal, k, self.task.target.vocabulary)
+            trees = self.task.rule.trees and not getattr(self.task.target, "chains_only", False)
+            check_proposal(proposal, k, self.task.target.vocabulary, trees)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -320,27 +321,29 @@ class HostExecutor:
         self.drafter = NoDrafter()
 
 
-def check_proposal(proposal: Proposal, k: int, vocabulary: int) -> None:
-    """Raise DraftError if the proposal breaks the contract of a drafter."""
+def check_proposal(proposal: Proposal, k: int, vocabulary: int, trees: bool = True) -> None:
+    """Raise DraftError if the proposal breaks the contract of a drafter, or is a tree although there are no `trees`."""
     if not isinstance(proposal, Proposal):
         raise DraftError(f"propose() must return a Proposal, not a {type(proposal).__name__}")
     n = len(proposal.tokens)
+    if len(proposal.parents) != n:
+        raise DraftError("the draft's parents do not form a tree")
     if n == 0:
         return
     if n > MAX_DRAFT_TOKENS:
         raise DraftError(f"the draft holds more than {MAX_DRAFT_TOKENS} tokens")
-    if len(proposal.parents) != n:
-        raise DraftError("the draft's parents do not form a tree")
+    if not (trees or proposal.is_chain):
+        raise DraftError("the draft is a tree, and this rule or target takes only chains")
     if proposal.max_depth > k:
         raise DraftError(f"the draft is deeper than the {k} tokens that were requested")
-    if not all(0 <= token < vocabulary for token in proposal.tokens):
+    if not all(type(token) is int and 0 <= token < vocabulary for token in proposal.tokens):
         raise DraftError("the draft holds a token outside the vocabulary")
     if proposal.probs is not None:
         if tuple(proposal.probs.shape) != (n, vocabulary):
             raise DraftError(f"the draft's probabilities have shape {tuple(proposal.probs.shape)}")
         if not float(proposal.probs.min()) >= 0.0:
             raise DraftError("the draft holds a negative probability")
-        if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-3:
+        if not float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-5:
             raise DraftError("the draft's probabilities do not sum to one")
         if not all(float(proposal.probs[i, token]) > 0.0 for i, token in enumerate(proposal.tokens)):
             raise DraftError("the draft holds a token that its own distribution excludes")

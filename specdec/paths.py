@@ -17,3 +17,11 @@ def write_text(path: Path, text: str) -> None:
             if path.is_file():
                 path.unlink()
             raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError for a file that cannot be written: now, not after the work."""
+    is_new = not path.exists()
+    path.open("a").close()
+    if is_new:
+        path.unlink()

@@ -104,11 +104,12 @@ class Call:
             raise StopIteration
         try:
             return self._next()
-        except BaseException as error:
+        except (EOFError, OSError):
+            self._process.close()  # before another call has its turn, which would start a new one
             self.close()
-            if isinstance(error, EOFError | OSError):
-                self._process.close()
-                raise ProcessDied("the engine's process ended") from None
+            raise ProcessDied("the engine's process ended") from None
+        except BaseException:
+            self.close()
             raise
 
     def _next(self) -> Any:
@@ -232,6 +233,7 @@ class Engines:
         from .loop import NO_ROOM
 
         if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+            log.info("refused", exc_info=error)
             return ValueError(*error.args)
         log.error("a call of the engine failed", exc_info=error)
         if isinstance(error, torch.OutOfMemoryError):

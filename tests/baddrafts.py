@@ -47,12 +47,16 @@ def bad_drafts(vocabulary: int) -> dict[str, Draft]:
         "id -1": chained(-1),
         "id V": chained(vocabulary),
         "id NaN": chained(float("nan")),
+        "id 1.0": chained(1.0),
+        "id of another library": chained(torch.tensor(1)),
+        "parents without tokens": lambda k: Proposal((), (-1,) * k),
         "NaN in the distribution": over(spoiled(float("nan"))),
         "negative distribution": over(spoiled(-0.1)),
         "a sign that the sum hides": over(
             lambda q: q + torch.eye(vocabulary)[2] * 0.2 - torch.eye(vocabulary)[3] * 0.2
         ),
         "distribution that does not sum to one": over(lambda q: q * 2),
+        "distribution that nearly sums to one": over(lambda q: q * 1.0005),
         "rows that make up for each other": over(lambda q: q * torch.linspace(0.5, 1.5, len(q))[:, None]),
         "distribution of zeros": over(lambda q: q * 0),
         "distribution that excludes the token": over(

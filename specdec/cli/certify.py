@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from ..paths import check_writable
 from ..servers.verdict import shown_by, speculated
 from .commands import KEY, Plain
 
@@ -35,7 +36,7 @@ def certify(
     from ..servers.stream import Limits
 
     if out:
-        out.touch()  # an unwritable file should fail now, not after an hour
+        check_writable(out)
     limits = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
     judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), limits)
     if not plain and not target:

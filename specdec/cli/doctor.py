@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from ..paths import check_writable
+
 SHOWN = 8  # rows of the table
 
 
@@ -25,7 +27,7 @@ def doctor(
     if prompts and not lines:
         raise ValueError(f"{prompts} holds no prompt; write one a line")
     if save is not None:
-        save.open("a").close()  # an unwritable file should fail now, not after the run
+        check_writable(save)
     from ..families import doctor, hub, zoo
 
     folder = hub.find(draft)

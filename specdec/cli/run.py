@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from ..events import Event, Failed
 from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
+from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
 from ..types import Choice, Step
@@ -119,14 +120,6 @@ def show_steps(steps: Iterable[Step]) -> None:
             print(f"\r\033[K{step.name}{share}, {step.seconds:.0f} s", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def check_writable(path: Path) -> None:
-    """Raise OSError for a file that cannot be written: now, not after the run."""
-    is_new = not path.exists()
-    path.open("a").close()
-    if is_new:
-        path.unlink()
 
 
 def default_line(choice: Choice) -> str:

@@ -93,7 +93,7 @@ class Family:
 
         Raises ValueError for an unknown drafter.
         """
-        wrapped = self.wrapped(name)
+        requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
             raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
@@ -104,7 +104,10 @@ class Family:
         drafter.name = name  # several drafters can be of the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
             drafter.around = self.chat.around(self.tokenizer)
-        return view, AdaptiveDrafter(drafter, self.costs[name]) if wrapped else drafter
+        if wrapped:
+            drafter = AdaptiveDrafter(drafter, self.costs[name])
+            drafter.name = requested
+        return view, drafter
 
     @property
     def default_drafter(self) -> str:
@@ -264,6 +267,8 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
             part = published.load_drafter(place, model, tokenizer)
         for method in methods_for(part, model):
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
+            if name in family.drafters:
+                raise ValueError(f"another draft is already called {name}; rename its folder")
             family.drafters[name] = LoadedMethod(method, part)
             if (place / "config.json").is_file():
                 family.trained[name] = section(read_config(place), "trained")

@@ -44,7 +44,12 @@ def choose(
         return Choice(first, k or usual)
     best = Choice(measured_names[0], 1)
     for name in measured_names:
-        costs = probe(family, name, report).at(temperature)
+        try:
+            costs = probe(family, name, report).at(temperature)
+        except ValueError:  # it drafts nothing, so it cannot be the default
+            if drafter != DEFAULT_DRAFTER:
+                raise
+            continue
         choices = [
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
             for depth in ([k] if k else DEPTHS)

@@ -22,7 +22,9 @@ def key(family: Family, name: str) -> str:
     """Return what costs depend on: version, machine, models, precision, threads and drafter."""
     here = machine.describe()
     drafter = [name, family.drafters[name].parameters]
-    return json.dumps([__version__, here["cpu"], here.get("gpu"), family.describe(), drafter], sort_keys=True)
+    return json.dumps(
+        [__version__, here.get("torch"), here["cpu"], here.get("gpu"), family.describe(), drafter], sort_keys=True
+    )
 
 
 def recall(family: Family) -> None:

@@ -46,6 +46,8 @@ class FullCache:
 class HuggingFaceModel:
     """A causal language model of transformers. It verifies only chains, and drafters cannot read its hidden states."""
 
+    chains_only = True
+
     def __init__(self, model: Any) -> None:
         """Take a causal language model of transformers. Raises ValueError if its cache cannot be rolled back."""
         config = model.config

@@ -153,6 +153,9 @@ class FirstTokenGiven(Sampler):
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         return self.inner.accept(p, q, key)
 
+    def at(self, place: int) -> None:
+        self.inner.at(place)
+
 
 def rounded(value: float | Tensor) -> float | None:
     """Round to four significant digits; None for nan and infinity, which JSON does not have."""

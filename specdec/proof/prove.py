@@ -53,6 +53,9 @@ class HidesCoins(Sampler):
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, Any]:
         return self._inner.accept(p, q, key)[0], HiddenCoin()
 
+    def at(self, place: int) -> None:
+        self._inner.at(place)
+
 
 class UserRule(Rule):
     """A verifier from a user's file, run by the shipped loop."""

@@ -3,7 +3,6 @@
 A test compares the names here with the names that the engine accepts.
 """
 
-import functools
 import json
 import math
 from pathlib import Path
@@ -51,7 +50,6 @@ def drafter_of(kind: str) -> str:
     return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
-@functools.cache
 def memory() -> int:
     """Return the bytes of memory for models, on the GPU if there is one; a very large number if that is unknown."""
     return machine.gpu_memory() or machine.free_memory() or hub.ANY

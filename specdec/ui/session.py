@@ -14,7 +14,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ class Session:
         self._downloading = threading.Lock()  # one download at a time
         self._preparing = False
 
-    def run(self, request: RunRequest) -> Iterator[str | Step]:
+    def run(self, request: RunRequest) -> Generator[str | Step, None, None]:
         """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
         remark, seconds, deadline, reading = "", limits().seconds, math.inf, None
         try:

@@ -1,5 +1,6 @@
 """The tab Race: a recorded run plays at once, and the bar above it starts a live run."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -329,15 +330,16 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     starting = gr.update(preparing=words["starting"])  # the run on screen dims until the new one begins
     yield starting, tell(""), gr.update(interactive=False), gr.update(interactive=True)
     if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
-    for item in session.run(request):
-        if isinstance(item, str):
-            log += item
-            yield gr.update(value=log, preparing="") if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
-        else:
-            share = item.done / item.total if item.total else 1.0
-            stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
-            waits = gr.update(preparing=item.text) if item.name in WAITS else gr.skip()
-            yield waits, tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
+    with contextlib.closing(session.run(request)) as items:
+        for item in items:
+            if isinstance(item, str):
+                log += item
+                yield gr.update(value=log, preparing="") if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            else:
+                share = item.done / item.total if item.total else 1.0
+                stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
+                waits = gr.update(preparing=item.text) if item.name in WAITS else gr.skip()
+                yield waits, tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
 
 
 def end_run() -> Any:
@@ -372,13 +374,14 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     except InputError as error:
         yield json.dumps({"error": str(error)})
         return
-    for item in session.run(request):
-        if isinstance(item, str):
-            yield item
-        elif item.name in ENDS:
-            yield json.dumps({ENDS[item.name]: item.text})
-        elif item.name != "done":
-            yield ""  # Gradio notices only at a yield that a client has left
+    with contextlib.closing(session.run(request)) as items:
+        for item in items:
+            if isinstance(item, str):
+                yield item
+            elif item.name in ENDS:
+                yield json.dumps({ENDS[item.name]: item.text})
+            elif item.name != "done":
+                yield ""  # Gradio notices only at a yield that a client has left
 
 
 def documentation(text: str = str(run.__doc__)) -> str:
