@@ -17,7 +17,6 @@ from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
 from specdec.loop import generate, PromptError, Task
 from specdec.proof.toys import TableModel
-from specdec.rules import make_rule
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
@@ -195,14 +194,6 @@ class Broken:
 
 
 BAD = bad_drafts(12)
-TREE = Proposal((1, 2), (-1, -1))
-
-
-@pytest.mark.parametrize("rule", ["rejection", "block"])
-def test_a_tree_costs_the_drafter_where_only_chains_are_judged(rule: str) -> None:
-    events = run(replace(task(Broken(lambda k: TREE)), rule=make_rule(rule)))
-    assert ids(events) == PLAIN and end(events).reason == "length"
-    assert any(isinstance(event, Failed) and "only chains" in event.reason for event in events) is (rule == "block")
 
 
 @pytest.mark.parametrize("how", BAD)

@@ -117,7 +117,8 @@ def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.Monk
             assert (await page).status_code == 200
 
     monkeypatch.setitem(cache.ENCODINGS, "br", compress)
-    asyncio.run(visit_both())
+    with start_blocking_portal() as portal:  # a thread: browser tests may have an event loop in this one
+        portal.call(visit_both)
 
 
 def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
