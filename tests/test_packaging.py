@@ -59,11 +59,6 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
 
 # What rooms need beside the engine's packages.
 EXTRAS = {"ui": ["app"], "bench": ["bench"], "traces": ["bench"], "zero.py": ["app"]}
-    "ui": ["app"],
-    "bench": ["bench"],
-    "traces": ["bench"],
-    "zero.py": ["app"],
-}  # what rooms need beside the engine's packages
 ALL = ["app", "bench", "dev"]
 NAMES = {"markdown_it": "markdown-it-py", "PIL": "pillow"}  # packages whose module has another name
 # Triton comes with torch for a GPU, spaces with ZeroGPU; the bench measures llama.cpp where it is.
