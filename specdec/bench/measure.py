@@ -56,7 +56,7 @@ def measure_pairs(
     seed `seed` + i; round 0 is a warm-up. `tick` is called after each pair.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
-    for repeat in range(repeats + 1):
+    for repeat in range(repeats + 1) if cases else ():
         for index, prompt in enumerate(prompts):
             gc.collect()
             before = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))

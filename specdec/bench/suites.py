@@ -72,19 +72,22 @@ def drafters_of(suite: str, engine: Engine) -> list[str]:
 
 
 def measure(engine: Engine, options: Options, prompts: Prompts) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter, with the k that was fastest in the trials."""
+    """Yield a row for each domain, temperature and drafter. Of several k, the one that was fastest in trials is taken."""
     drafters, family = drafters_of(options.suite, engine), engine.models
     if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else options.k for name in options.drafter or drafters}
-    rounds = sum(len(ks) * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for ks in depths.values())
+    trials = {name: len(ks) if len(ks) > 1 else 0 for name, ks in depths.items()}
+    rounds = sum(count * (CHOOSING_ROUNDS + 1) + options.repeats + 1 for count in trials.values())
     total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
             cases = [Case(name, domain, temperature, k) for name, ks in depths.items() for k in ks]
-            trials = measure_pairs(engine, tuple(texts), cases, options.tokens, CHOOSING_ROUNDS, bar.update)
-            tried = {case: row(case, measured, 0) for case, measured in trials.items()}
-            best = {case.drafter: case for case in sorted(cases, key=lambda case: speedup_of(tried[case]))}
+            compared = [case for case in cases if trials[case.drafter]]
+            runs = measure_pairs(engine, tuple(texts), compared, options.tokens, CHOOSING_ROUNDS, bar.update)
+            tried = {case: row(case, measured, 0) for case, measured in runs.items()}
+            speedups = {case: speedup_of(tried[case]) if case in tried else 0.0 for case in cases}
+            best = {case.drafter: case for case in sorted(cases, key=lambda case: speedups[case])}
             chosen = [best[name] for name in depths]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
@@ -92,10 +95,9 @@ def measure(engine: Engine, options: Options, prompts: Prompts) -> Iterator[Row]
             pairs = measure_pairs(engine, tuple(texts), chosen, options.tokens, options.repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
-                taus = {str(other.k): tried[other]["tau"] for other in cases if other.drafter == case.drafter}
-                yield (
-                    row(case, pairs[case], parameters) | prediction(case, pairs[case], costs[case]) | {"tau_by_k": taus}
-                )
+                result = row(case, pairs[case], parameters) | prediction(case, pairs[case], costs[case])
+                taus = {str(other.k): entry["tau"] for other, entry in tried.items() if other.drafter == case.drafter}
+                yield result | {"tau_by_k": taus or {str(case.k): result["tau"]}}
 
 
 def probed_costs(engine: Engine, drafter: str, text: str) -> Costs | None:
