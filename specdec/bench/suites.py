@@ -72,7 +72,7 @@ def drafters_of(suite: str, engine: Engine) -> list[str]:
 
 
 def measure(engine: Engine, options: Options, prompts: Prompts) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter. Of several k, the one that was fastest in trials is taken."""
+    """Yield a row for each domain, temperature and drafter, of several k with the one that was fastest in trials."""
     drafters, family = drafters_of(options.suite, engine), engine.models
     if unknown := [name for name in options.drafter if (inner_drafter(name) or name) not in drafters]:
         raise ValueError(f"there is no drafter {unknown[0]!r} in this suite; choose from {', '.join(drafters)}")
