@@ -352,7 +352,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: py
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
-    options, asked = bench.Options(suite="embedded", tokens=4, repeats=3, k=(2,)), prompts.PROMPTS["story"][:1]
+    options, asked = bench.Options(suite="embedded", tokens=4, repeats=3, k=(1, 2)), prompts.PROMPTS["story"][:1]
     assert len(list(bench.measure(Engine(shallow), options, {"story": asked}))) == 1
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
