@@ -33,7 +33,7 @@ def doctor(
     folder = hub.find(draft)
     family = zoo.load_pair(target)
     chosen, texts = lines[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
-    head = doctor.Examination(family, folder, texts)
+    head = doctor.Examination(family, folder, texts, chosen)
     for text in doctor.own_texts(family, chosen):
         texts.append(text)
         show("the target writes", len(texts), len(chosen))
@@ -42,7 +42,7 @@ def doctor(
     print("\n".join(report(result)))
     if result.status == 1 and fix:
         complete = doctor.fix(folder, result.best.conventions)
-        print(f"{folder / 'config.json'} is written." if complete else "The tensors are not rewritten.")
+        print(f"{folder / 'config.json'} is written." if complete else "config.json alone cannot mend it.")
     if result.status == 0 or save is not None:
         loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded

@@ -77,22 +77,20 @@ class Examples:
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, size: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches without end, of about `size` tokens: texts of similar length, or windows over several."""
-        total = len(self.tokens)
-        while True:
-            order = np.array(dice.sample(range(len(self)), len(self)))
-            for first in range(0, len(order), POOL):
-                pool = order[first : first + POOL]
-                batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
-                dice.shuffle(batches)
-                for which in batches:
-                    if dice.random() < SHARE_OF_WINDOWS:
-                        offsets = self.offsets[which][: max(1, size // WINDOW)]
-                        batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
-                    else:
-                        batch = self.batch(self.offsets[which], self.lengths[which])
-                    if len(batch.places):
-                        yield batch
+        """Yield all texts in batches of about `size` tokens: texts of similar length, or windows over several."""
+        order, total = np.array(dice.sample(range(len(self)), len(self))), len(self.tokens)
+        for first in range(0, len(order), POOL):
+            pool = order[first : first + POOL]
+            batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
+            dice.shuffle(batches)
+            for which in batches:
+                if dice.random() < SHARE_OF_WINDOWS:
+                    offsets = self.offsets[which][: max(1, size // WINDOW)]
+                    batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
+                else:
+                    batch = self.batch(self.offsets[which], self.lengths[which])
+                if len(batch.places):
+                    yield batch
 
 
 def groups(ordered: Numbers, lengths: Numbers, size: int) -> list[Numbers]:

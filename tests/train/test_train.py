@@ -55,6 +55,8 @@ def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(train, "CORPUS_TEXTS", 30)
         patch.setattr(train, "TARGET_TEXTS", 16)
         patch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 512})
+        patch.setattr("specdec.training.train.MIN_TOKENS", 100)
+        patch.setattr("specdec.training.train.LEAST_STEPS", 2)
         patch.setattr("specdec.training.writing.MAX_ANSWER", 16)
         patch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
         patch.setattr("specdec.training.draft_model.WIDTH", 64)
@@ -115,7 +117,7 @@ def test_what_was_trained_drafts(family: Path) -> None:
 
 def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count()
-    monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: 2.0 * next(clock)))
     torch.manual_seed(0)
     model, wanted = nn.Linear(8, 8), 0.3 * torch.randn(8, 8)
     batches = [(x, len(x)) for x in torch.randn(50, 32, 8)]
@@ -124,11 +126,13 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
     def loss(x: torch.Tensor) -> torch.Tensor:
         return (model(x) - x @ wanted).square().mean()
 
-    def run(seconds: float) -> Progress:
+    def run(seconds: float, least_steps: int = 1) -> Progress:
         def measure(progress: Progress) -> None:
             losses.append(loss(batches[0][0]).item())
 
-        return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure)
+        return fit(
+            model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure, None, least_steps
+        )
 
     first = run(1_000.0)
     assert losses[-1] < losses[0] / 4 and 300 < first.steps < 600 and first.tokens == 32 * first.steps
@@ -139,6 +143,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
     second = run(20.0)
     assert second.steps > first.steps and second.seconds > first.seconds
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
+    assert run(0.0, 7).steps == second.steps + 7  # the time is extended
 
 
 def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path: Path) -> None:
