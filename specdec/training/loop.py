@@ -1,10 +1,10 @@
 """Run the training loop for a given time, with a learning-rate schedule, measurements and checkpoints."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn, Tensor
@@ -50,7 +50,6 @@ def fit(
     seconds: float,
     checkpoint: Path,
     measure: Callable[[Progress], None],
-    extra: Mapping[str, Any] | None = None,
     least_steps: int = 1,
 ) -> Progress:
     """Train for `seconds`, but at least `least_steps`, and leave the model with its averaged weights.
@@ -59,7 +58,7 @@ def fit(
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
     the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
-    Once a step is made, it also writes a checkpoint each time, which includes `extra`.
+    Once a step is made, it also writes a checkpoint each time.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
@@ -83,9 +82,7 @@ def fit(
             return
         if progress.steps:
             state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o, _ in optimisers], "mean": mean}
-            write_whole(
-                checkpoint, lambda path: torch.save({**state, "progress": asdict(progress), **(extra or {})}, path)
-            )
+            write_whole(checkpoint, lambda path: torch.save({**state, "progress": asdict(progress)}, path))
         exchange(model, mean)
         measure(progress)
         exchange(model, mean)

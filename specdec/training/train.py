@@ -102,7 +102,7 @@ def train(
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-    draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
+    draft_ids = (saved["model"]["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
     draft = Eagle3(model, draft_ids) if method == "eagle3" else DraftModel(model, draft_ids, width, layers)
     tell(
@@ -144,8 +144,7 @@ def train(
         tell(f"{when}: {acceptance(measured[-1])}{why}; {max(left, needed):.0f} s left")
         choose_threads()
 
-    extra, seconds = {"draft_ids": draft_ids.cpu()}, end - time.monotonic()
-    fit(draft, draft.matrices(), draft.loss, readings(), seconds, checkpoint, measure, extra, LEAST_STEPS)
+    fit(draft, draft.matrices(), draft.loss, readings(), end - time.monotonic(), checkpoint, measure, LEAST_STEPS)
     tell(f"before the first step: {acceptance(measured[0])}; after the last: {acceptance(measured[-1])}")
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return measured[-1]

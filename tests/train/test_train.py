@@ -130,9 +130,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
         def measure(progress: Progress) -> None:
             losses.append(loss(batches[0][0]).item())
 
-        return fit(
-            model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure, None, least_steps
-        )
+        return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure, least_steps)
 
     first = run(1_000.0)
     assert losses[-1] < losses[0] / 4 and 300 < first.steps < 600 and first.tokens == 32 * first.steps
