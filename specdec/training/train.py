@@ -36,7 +36,7 @@ MIN_TOKENS = 1_000  # of answers: with fewer, nothing is trained
 WANTED_TOKENS = 2_500  # of answers: the time is extended until they are there
 LEAST_STEPS = 60  # as above
 LEAST_BATCHES = 8  # of an epoch: few examples are learned in small batches
-KEPT_TOKENS = 2**17  # examples of so few tokens are read by the target only once
+KEPT_BYTES = 2**29  # the target reads examples only once if its states for all of them fit into this memory
 HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a writer is stopped when its time is over
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES = "examples"
@@ -116,9 +116,10 @@ def train(
 
     def readings() -> Iterator[tuple[Reading, int]]:
         dice, kept = random.Random(seed), list[Reading]()
+        numbers = len(train_set.tokens) * model.width * (1 + len(draft.taps))
         while True:
             for reading in read(train_set.shuffled(size, dice)):
-                kept += [reading] if len(train_set.tokens) <= KEPT_TOKENS else []
+                kept += [reading] if draft.dtype.itemsize * numbers <= KEPT_BYTES else []
                 yield reading, len(reading.places)
             while kept:
                 yield from ((reading, len(reading.places)) for reading in dice.sample(kept, len(kept)))
