@@ -88,12 +88,9 @@ def pays(family: Any, name: str, overlaps: list[float]) -> str:
     speedups = {k: tokens_by_position(overlaps, k) / costs.cycle(k) for k in range(1, len(overlaps) + 1)}
     k = max(speedups, key=lambda depth: speedups[depth])
     c, v = (costs.cycle(k) - costs.verify(k)) / k, costs.verify(k)
-    facts = f"K = {k}: a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
-    return (
-        f"Drafting pays here, {facts}."
-        if speedups[k] > 1
-        else f"The head is right, but drafting does not pay here, {facts}."
-    )
+    verdict = "Drafting pays here" if speedups[k] > 1 else "The head is right, but drafting does not pay here"
+    facts = f"a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
+    return f"{verdict}, K = {k}: {facts}."
 
 
 def record(family: Any, name: str, prompt: str, path: Path) -> None:
