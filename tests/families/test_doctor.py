@@ -73,7 +73,7 @@ def bits(as_float16: bool) -> Plant:
 def uneven_norm(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
     """The embedded layer's own norm has nearly equal weights, so that it hardly matters where it is."""
     norm = weights["shared_head.norm.weight"]
-    uneven = norm * torch.randn(len(norm), generator=torch.Generator().manual_seed(0)).exp()
+    uneven = norm * (0.6 * torch.randn(len(norm), generator=torch.Generator().manual_seed(0))).exp()
     return config | {"norm_output": True}, weights | {"shared_head.norm.weight": uneven}
 
 
