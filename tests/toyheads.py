@@ -38,16 +38,14 @@ def shape(vocabulary: int = 23, **changes: Any) -> transformers.LlamaConfig:
     )  # fmt: skip
 
 
-def decoder(config: transformers.LlamaConfig, seed: int = 0) -> Any:
-    """By transformers, in fp32, with norms that are no ones and logits that are no draw."""
+def decoder(config: transformers.PretrainedConfig, seed: int = 0) -> Any:
+    """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "norm" in name:
-                parameter.add_(torch.randn_like(parameter) * 0.2)
-            else:
-                parameter.mul_(6.0)
+        for parameter in model.parameters():
+            vector = parameter.dim() == 1
+            parameter.copy_(parameter + 0.2 * torch.randn_like(parameter) if vector else 6.0 * parameter)
     return model
 
 

@@ -3,24 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from specdec.events import Drafted
 from specdec.families import zoo
-from specdec.lanes.race import race
-from specdec.types import SamplingParams
 from tests.families import toypairs
-from tests.tokens import ids
-
-
-@pytest.mark.parametrize("drafter", ["suffix", "adaptive"])
-def test_a_target_alone_has_ways_of_drafting_and_keeps_its_text(drafter: str, tmp_path: Path) -> None:
-    alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
-    params = SamplingParams(max_tokens=24, ignore_end=True)
-    events = list(race(alone, "one two three one two", drafter, params=params))
-    spoken, plain = ids(events), ids(events, "plain")
-    assert spoken == plain and len(plain) == params.max_tokens
-    assert any(isinstance(e, Drafted) and e.tokens for e in events)
 
 
 def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path: Path) -> None:

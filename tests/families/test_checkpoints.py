@@ -20,7 +20,7 @@ from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
 from tests.families.test_published import in_shards, plain_config, speculators, words, written
-from tests.toyheads import eagle3_weights, TARGET
+from tests.toyheads import decoder, eagle3_weights, TARGET
 
 VOCABULARY, WIDTH, LAYERS = 23, 32, 4
 BASE: dict[str, Any] = {
@@ -40,12 +40,7 @@ Edit = Callable[[Path], None]
 @functools.cache
 def source(kind: str, **changes: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and config.json of a random model whose norms and biases are neither ones nor zeros."""
-    torch.manual_seed(3)
-    config = KINDS[kind](**{**BASE, "tie_word_embeddings": False, "dtype": "float32", **changes})
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3 if "norm" in name or "bias" in name else parameter * 6)
+    model = decoder(KINDS[kind](**{**BASE, "tie_word_embeddings": False, "dtype": "float32", **changes}), seed=3)
     return {name: w.clone() for name, w in model.state_dict().items()}, model.config.to_dict()
 
 

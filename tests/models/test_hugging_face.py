@@ -18,7 +18,7 @@ from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
 from tests.tokens import ids
-from tests.toyheads import LAYERS, medusa_weights, WIDTH
+from tests.toyheads import decoder, LAYERS, medusa_weights, WIDTH
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
 
@@ -82,18 +82,10 @@ def grid(names: Any) -> list[Any]:
 
 @functools.cache
 def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
-    """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
-    torch.manual_seed(seed)
     said = FAMILIES[kind] | {"n_layer": layers, "num_hidden_layers": layers}
     if kind == "gpt_neo":
         said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
-    config = transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            vector = parameter.dim() == 1
-            parameter.copy_(parameter + 0.3 * torch.randn_like(parameter) if vector else 5 * parameter)
-    return model
+    return decoder(transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said), seed)
 
 
 folder_of = functools.partial(model_folder, tokenizer=words(VOCABULARY))

@@ -222,22 +222,6 @@ def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None
 
 
 @needed
-@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
-@pytest.mark.parametrize("words", [97, 1000, 49_151, 49_153])
-def test_logits_are_the_same_to_the_bit_beside_any_other_rows(words: int, stored: torch.dtype) -> None:
-    """Whatever the size of the vocabulary, and however many rows are asked for."""
-    config = replace(GROUPED, vocab_size=words, num_hidden_layers=1)
-    model = Transformer(config, weights_of(config), torch.float32, stored=stored)
-    assert model.native is not None
-    cache = model.new_cache(17)
-    one_by_one = [model.forward([token], cache) for token in TEXT[:17]]
-    for count in range(1, 18):
-        cache.keep(0)
-        said = model.forward(TEXT[:count], cache, rows=count)
-        assert said.shape == (count, words) and torch.equal(said, torch.cat(one_by_one[:count])), count
-
-
-@needed
 @pytest.mark.parametrize("name", ["plain", "one head of keys, untied"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_what_attention_reads_and_sees(name: str, count: int) -> None:
@@ -257,19 +241,28 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
 
 
+WORDS_OF = (97, 1000, 49_151, 49_153)
+LARGE = {f"{n} words": replace(GROUPED, vocab_size=n, num_hidden_layers=1) for n in WORDS_OF}
+ROWS = {name: SHAPES[name] for name in ("grouped heads, biases", "heads of 48", "heads of 64")} | LARGE
+
+
 @needed
-@pytest.mark.parametrize("eight_bit", [False, True])
-@pytest.mark.parametrize("name", ["grouped heads, biases", "heads of 48", "heads of 64"])
-def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, eight_bit: bool) -> None:
-    model = made(SHAPES[name], eight_bit=eight_bit)
-    cache = model.new_cache(CONTEXT, taps=(1, LAYERS))
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, stored: torch.dtype) -> None:
+    """Logits and states, whatever the size of the vocabulary, and however many rows are asked for."""
+    model = Transformer(ROWS[name], weights_of(ROWS[name]), torch.float32, stored=stored)
+    assert model.native is not None
+    last = model.depth
+    cache = model.new_cache(CONTEXT, taps=(1, last))
     model.forward(TEXT[:5], cache)
     alone = torch.cat([model.forward([token], cache) for token in TEXT[5:40]])
-    states = cache.states[LAYERS][:40].clone()
-    for count in (*range(2, 14), 35):
+    states = cache.states[last][:40].clone()
+    for count in (*range(1, 18), 35):
         cache.keep(5)
-        assert equal([model.forward(TEXT[5 : 5 + count], cache, rows=count)], [alone[:count]])
-    assert equal([cache.states[LAYERS][:40]], [states])
+        said = model.forward(TEXT[5 : 5 + count], cache, rows=count)
+        assert said.shape == (count, ROWS[name].vocab_size) and torch.equal(said, alone[:count]), count
+    assert torch.equal(cache.states[last][:40], states)
 
 
 @needed

@@ -24,18 +24,12 @@ from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
-from tests.toyheads import exact_texts
-
-WIDTH = 32
+from tests.toyheads import exact_texts, shape, WIDTH
 
 
 def facts(vocabulary: int) -> dict[str, Any]:
-    return {
-        "model_type": "llama", "vocab_size": vocabulary, "hidden_size": WIDTH, "intermediate_size": WIDTH,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": WIDTH // 2,
-        "hidden_act": "silu", "rms_norm_eps": 1e-5, "max_position_embeddings": 512, "tie_word_embeddings": False,
-        "attention_bias": False, "mlp_bias": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
-    }  # fmt: skip
+    changes = {"num_hidden_layers": 1, "max_position_embeddings": 512}
+    return shape(vocabulary, tie_word_embeddings=False).to_dict() | changes
 
 
 def weights(target: Transformer, known: list[int]) -> dict[str, Tensor]:

@@ -21,11 +21,11 @@ from specdec.proof.black_box import (
     Row,
     witness,
 )
-from specdec.proof.enumeration import JointDistribution, total_variation
+from specdec.proof.enumeration import total_variation
 from specdec.proof.goodness_of_fit import divergence
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
-from specdec.proof.power import assumed_draft, GRID, growing, is_shown, OneCycle, power
+from specdec.proof.power import assumed_draft, OneCycle, power
 from specdec.proof.toys import TableModel
 from specdec.types import SamplingParams
 from specdec.ui.recorded import CERTIFICATES
@@ -105,9 +105,6 @@ def test_draws_from_the_distribution_itself_stay_far_from_red_and_the_first_toke
     assert first.degrees == second.degrees and first.tail == 1.0
 
 
-# Power and witness.
-
-
 @pytest.mark.parametrize("key", ["from_target", "draft_bonus", "one_coin", "extra_bonus", "typical"])
 def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
     """On the toy pair nothing is lumped together. The recorded loop drafts the first token, too: here the text's
@@ -138,19 +135,6 @@ def test_what_is_computed_once_for_all_mistakes_changes_no_number(k: int, assume
     cells = distributions_of_cells(target, k + 2, 5 / 3_000)
     needed = power(target, assumed_draft(target) if assumed else draft, cells, k, 0.8, 1e-8)
     assert needed == recorded[f"{k} drafts, {'an assumed draft' if assumed else 'the draft model'}"]
-
-
-def test_a_rarer_mistake_takes_more_draws() -> None:
-    cycle = OneCycle(ROW, assumed_draft(ROW), 2, 0.8)
-    wrongs, rights = cycle.wrong(MISTAKES["from_target"]), cycle.right
-    halved = {text: (wrongs[-1][text] + p) / 2 for text, p in rights[-1].items()}
-    chances = [sorted(distribution.values()) for distribution in distributions_of_cells(ROW, 4, 5 / 20_000)]
-
-    def needed(wrong: JointDistribution) -> int:
-        growth = growing(wrong, rights[-1])
-        return next(n for n in GRID if is_shown(*growth, chances[0], chances[-1], ALARM, n))
-
-    assert 2 * needed(wrongs[-1]) < needed(halved)
 
 
 def test_the_witness_is_the_token_that_differs() -> None:

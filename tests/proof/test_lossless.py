@@ -2,18 +2,14 @@
 
 import contextlib
 import random
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from specdec.loop import Task
 from specdec.proof.cycles import CycleCase, distance
 from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
-from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import Case, cases, PARAMS, run_loop, shipped_error
-from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 
 EXACT = 1e-12
@@ -89,34 +85,3 @@ def of_two_tokens(distribution: JointDistribution) -> JointDistribution:
     for tokens, chance in distribution.items():
         marginal[tokens[:2]] = marginal.get(tokens[:2], 0.0) + chance
     return marginal
-
-
-# Sampling. It cannot prove exactness, but it runs the real generator through the real loop.
-
-
-def sampled_distribution(task_of: Callable[[], Task], draws: int, seed: int) -> dict[tuple[int, ...], int]:
-    """A task and its drafter serve one run. A failed run has the outcome (-1,), which is in no distribution."""
-    run, seeds = run_loop(task_of), random.Random(seed)
-    return dict(Counter(run(RandomSampler(seeds.getrandbits(60))) for _ in range(draws)))
-
-
-JOINT = Case(4, 2, 3, SamplingParams(temperature=1.0), seed=3)
-
-
-@pytest.mark.long
-def test_joint_distribution_of_three_drafted_tokens_by_sampling() -> None:
-    test = g_test(sampled_distribution(JOINT.task, 5_000, seed=11), JOINT.exact_distribution())
-    assert test.degrees > 100
-    assert test.tail >= FALSE_ALARM
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "from_target",
-        *(pytest.param(key, marks=pytest.mark.long) for key in ("extra_bonus", "row_shift", "argmax_draft")),
-    ],
-)
-def test_sampling_catches_the_mistake(key: str) -> None:
-    counts = sampled_distribution(lambda: MISTAKES[key].apply(JOINT.task(), JOINT.models()[1]), 1_500, seed=11)
-    assert g_test(counts, JOINT.exact_distribution()).tail < FALSE_ALARM

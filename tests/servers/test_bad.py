@@ -40,14 +40,16 @@ def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: 
     return {"model": "target", "choices": [choice | more]}
 
 
-def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
-    """A server that is sound but for its completions."""
+TOKENS = Reply.of({"tokens": [1, 2]})
+
+
+def vllm(completion: Callable[[Asked], Reply], tokens: Reply = TOKENS) -> Callable[[Asked], Reply]:
+    """A server that is sound but for its completions, or the tokens of a prompt."""
+    told = {"/v1/models": Reply.of(MODELS), "/version": Reply.of({"version": "0.32.0"}), "/tokenize": tokens}
+    told["/metrics"] = Reply([METRICS], type="text/plain")
 
     def answer(asked: Asked) -> Reply:
-        told = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}, "/tokenize": {"tokens": [1, 2]}}
-        if asked.path == "/metrics":
-            return Reply([METRICS], type="text/plain")
-        return Reply.of(told[asked.path]) if asked.path in told else completion(asked)
+        return told[asked.path] if asked.path in told else completion(asked)
 
     return answer
 

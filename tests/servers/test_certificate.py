@@ -132,30 +132,23 @@ class Lying(Ours):
         return super().sample(prompt, replace(params, temperature=params.temperature * 2), n)
 
 
-def test_a_plain_server_that_tells_another_distribution_than_it_draws_from_judges_nothing() -> None:
-    told = told_of(of_pair(toy()), plain(), kind=Lying)
-    assert (told["verdict"], told["status"]) == ("cannot be tested", 2)
-    assert "does not draw from the distribution that it reports" in told["sentences"][0]
-
-
-def test_a_plain_server_that_tells_no_log_probabilities_judges_nothing() -> None:
-    told = told_of(of_pair(toy()), plain(), tells=False)
-    assert told["status"] == 2 and "reports no log-probabilities" in told["sentences"][0]
-
-
 def other() -> ModelPair:
     target = TableModel(5, seed=3)
     return ModelPair("other", target, target, (0, 1), SamplingParams(temperature=0.8), str, 12)
 
 
-def test_other_weights_are_no_fault_of_speculation() -> None:
-    told = told_of(of_pair(toy()), weights=weights(other()))
-    assert told["status"] == 2 and "never drafted" in told["sentences"][0]
+NO_VERDICT: dict[str, dict[str, Any]] = {
+    "does not draw from the distribution that it reports": {"plain": plain(), "kind": Lying},
+    "reports no log-probabilities": {"plain": plain(), "tells": False},
+    "never drafted": {"weights": weights(other())},  # with other weights; no fault of speculation
+    "none of the known mistakes": {"weights": weights(toy()), "draws": 20},  # would show
+}
 
 
-def test_so_few_draws_that_nothing_would_show_prove_nothing() -> None:
-    told = told_of(of_pair(toy()), weights=weights(toy()), draws=20)
-    assert told["status"] == 2 and "none of the known mistakes" in told["sentences"][0]
+@pytest.mark.parametrize("sentence", NO_VERDICT)
+def test_what_cannot_be_tested_is_said(sentence: str) -> None:
+    told = told_of(of_pair(toy()), **NO_VERDICT[sentence])
+    assert told["status"] == 2 and sentence in told["sentences"][0]
 
 
 def test_two_servers_of_two_models_are_told_apart() -> None:

@@ -101,10 +101,6 @@ def test_a_ring_that_keeps_what_was_rejected_shows_once_it_has_wrapped() -> None
 
 
 @pytest.mark.long
-def test_a_generator_that_begins_anew_shows() -> None:
+def test_a_generator_that_begins_anew_shows_and_so_does_a_server_that_drafts_nothing() -> None:
     assert verdict(SHORT, 200, sampler=Reset) == "not lossless"
-
-
-@pytest.mark.long
-def test_a_certificate_says_that_nothing_was_drafted() -> None:
     assert verdict(SHORT, 100, drafts_nothing) == "speculation never ran"
