@@ -137,7 +137,6 @@ def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """Drafts reach further than the stop string; what they guessed behind it is not shown."""
     settings = "--drafter draft_model -k 8 --temperature 0".split()
     assert terminal.main(["Q: What is the capital of Italy?\nA:", *settings, "--stop", " is"]) == 0
     shown = capsys.readouterr().out.partition("speculative ")[0]

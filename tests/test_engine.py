@@ -210,7 +210,6 @@ engine.close()
 
 @pytest.mark.long
 def test_mypy_knows_the_types_of_a_users_program(tmp_path: Path) -> None:
-    """Strictly, against the installed wheel."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     site = tmp_path / "site"
     install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]

@@ -37,7 +37,6 @@ def solved(book: Any) -> Any:
 
 @pytest.mark.long
 def test_it_runs_from_top_to_bottom(shallow: str) -> None:
-    """With the small family, which runs every cell."""
     book = solved(notebook())
     book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
     NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()

@@ -41,9 +41,6 @@ def extreme_sampler(rng: random.Random) -> Sampler:
     return sampler
 
 
-# ---- distributions ----
-
-
 def one_hot(size: int, rng: random.Random) -> Tensor:
     return torch.zeros(size).index_fill_(0, torch.tensor([rng.randrange(size)]), 1.0)
 
@@ -100,9 +97,6 @@ def two_distributions(rng: random.Random) -> tuple[Tensor, Tensor]:
     size = rng.choice(SIZES)
     p = rng.choice(KINDS)(size, rng)
     return p, near(p, rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng)
-
-
-# ---- invariants ----
 
 
 def must(holds: bool, what: str) -> None:

@@ -96,8 +96,6 @@ def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
     assert len([name for name in vars(specdec.Engine) if not name.startswith("_")]) <= 12
 
 
-# ---- the wheel ----
-
 MOST = 30_000_000  # bytes
 LEFT_OUT = {"medusa", "block", "draft_model_story"}  # of the family
 HEAD = ("models", "smollm2", "eagle3")

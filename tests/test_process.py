@@ -277,7 +277,6 @@ def test_its_environment_is_set_before_it_imports_an_engine(tmp_path: Path, monk
 
 @pytest.mark.long
 def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: EngineProcess) -> None:
-    """The call itself keeps its answers, and one that waited for its turn is whole, too."""
     (first,) = items(toy.call("fine"))
     spoiling = toy.call("spoil")
     told = [next(spoiling)]

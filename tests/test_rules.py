@@ -30,9 +30,6 @@ from tests.tokens import ids
 WARM = SamplingParams(temperature=1.0)
 
 
-# Lossless: every random path against the exact distribution.
-
-
 @pytest.mark.parametrize("key", ["match", "block"])  # test_cycles.py: shared noise judges as match does
 def test_every_random_path_gives_the_targets_distribution(
     key: str, record_property: Callable[[str, object], None]
@@ -80,9 +77,6 @@ def test_of_three_siblings_each_is_judged(key: str, how: str) -> None:
     assert total_variation(output_distribution(run)[0], case.exact_distribution()) <= EXACT
 
 
-# Block verification keeps more.
-
-
 class Independent(toys.TableModel):
     """The same distribution behind every text."""
 
@@ -127,9 +121,6 @@ def test_a_tree_is_refused_with_a_sentence() -> None:
     assert any(isinstance(e, Failed) and not e.fatal and "only chains" in e.reason for e in events)
 
 
-# Shared noise gives the text of plain decoding.
-
-
 def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
     compared, kept, drafted = 0, 0, 0
     for seed, temperature in itertools.product(range(2), (0.0, 0.7, 1.2)):
@@ -150,7 +141,6 @@ def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
 
 
 def test_the_same_distribution_gives_the_same_token() -> None:
-    """A draft model that is the target is always right: both read the same noise at the same place."""
     target = toys.TableModel(6, 4)
     params = SamplingParams(1.0, max_tokens=21, seed=3)
     events = list(generate(Task(target, (0,), params, DraftModelDrafter(target), 4, SharedNoise())))
@@ -174,7 +164,6 @@ def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
 
 
 def test_over_seeds_the_text_follows_the_targets_joint_distribution() -> None:
-    """Noise at different places is independent."""
     case = Case(3, 2, 2, seed=3)
     run = run_loop(lambda: case.task(SharedNoise()))
     test = g_test(Counter(run(SharedNoiseSampler(seed)) for seed in range(2500)), case.exact_distribution())
@@ -185,9 +174,6 @@ def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
     for rule in (RejectionSampling(), BlockVerification()):
         events = list(generate(Case(3, 2, 2).task(rule), SharedNoiseSampler(0)))
         assert any(isinstance(e, Failed) and e.fatal and "tosses no coins" in e.reason for e in events)
-
-
-# What the events tell.
 
 
 def run(key: str, drafter: str = "model", seeds: int = 20) -> list[Verified]:
@@ -246,9 +232,6 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
     assert verdict.emitted(proposal)[:3] == [1, 2, 3]
 
 
-# By name, in the terminal.
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("key", ["rejection", "match", "block"])
 def test_deep_drafts_in_whole_loops_give_the_targets_distribution(key: str) -> None:
@@ -264,9 +247,6 @@ def test_the_prover_takes_a_rule(
     monkeypatch.setattr(prove, "groups", few)
     assert terminal.main(["prove", "--rule", key]) == status
     assert RULES[key].name in capsys.readouterr().out
-
-
-# One verdict, by a sampler that says what it was asked.
 
 
 class Scripted(Sampler):
@@ -322,7 +302,6 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
 
 @pytest.mark.parametrize(("rule", "kept"), [(RejectionSampling(), [False, True, True]), (SharedNoise(), [])])
 def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Rule, kept: list[bool]) -> None:
-    """Two siblings after the text, and one token after the second."""
     tree = Proposal((0, 1, 1), (-1, -1, 1))
     sampler = Scripted(*kept)
     rows = torch.full((4, 4), 0.25)

@@ -63,7 +63,6 @@ def test_a_block_is_as_long_as_it_was_trained_and_may_end_the_context() -> None:
 
 
 def test_the_slots_are_drawn_in_order_whatever_was_asked_for() -> None:
-    """A shorter draft is the beginning of a longer one: the pass is the same."""
     drafts = [Run(MAKERS["block"]).propose(k, params=GREEDY).tokens for k in range(1, SLOTS + 1)]
     assert all(long[: len(short)] == short for short, long in pairwise(drafts))
 

@@ -175,9 +175,6 @@ def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
         assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == lookup(text, 3)
 
 
-# ---- whose distribution a draft is from ----
-
-
 def test_drafts_are_warped_as_the_target_is() -> None:
     """The first token's distribution. Unwarped drafts keep the text right, and are rejected more often.
 

@@ -90,7 +90,6 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
 
 
 def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
-    """A drafter that is the target itself overlaps wholly, whatever the text."""
     measured = Examination(family, FAMILY / "mtp", texts).attempt()
     assert 0.0 < measured.chance < min(measured.by_place) and max(measured.by_place) < 1.0
 

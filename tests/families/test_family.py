@@ -96,7 +96,6 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
 
 
 def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
-    """Whenever a lane runs a cycle, the other's clock is ahead, or it has finished."""
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
     for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
         if isinstance(event, Committed):

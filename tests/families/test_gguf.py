@@ -33,9 +33,6 @@ def forward(family: zoo.Family, tokens: list[int]) -> torch.Tensor:
     return family.target.forward(tokens, family.target.new_cache(len(tokens)), rows=len(tokens)).float()
 
 
-# ---- kinds of numbers and of models ----
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*(("llama", kind) for kind in togguf.KINDS), *((name, "Q8_0") for name in togguf.MODELS if name != "llama")],
@@ -56,9 +53,6 @@ def test_bfloat16_is_the_rounded_model(tmp_path: Path) -> None:
     togguf.write(path, "llama", "Q8_0")
     wide, narrow = (forward(load_pair(path, dtype=d), TOKENS) for d in (torch.float32, torch.bfloat16))
     assert 0 < float((wide - narrow).abs().max()) < 0.1 * float(wide.max() - wide.min())
-
-
-# ---- tokenizers ----
 
 
 def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -155,9 +149,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-# ---- where a file may be named ----
-
-
 DAMAGED = {
     "not a GGUF file": lambda data: b"PK\3\4" + data[4:],
     "not a GGUF file, or damaged": lambda data: data[:3_000],
@@ -198,9 +189,6 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, m
     assert menu.is_offered(str(path))
     monkeypatch.setenv("SPECDEC_PUBLIC", "1")
     assert not menu.is_offered(str(path))
-
-
-# ---- the file's own codes ----
 
 
 @pytest.mark.parametrize("kind", reading.BLOCKS)

@@ -51,7 +51,6 @@ def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone: Fami
 
 
 def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Family) -> None:
-    """Exact up to float32: what the copy says that it drew from is what it drew from."""
     prompt, params = alone.encode("def add(a"), SamplingParams(0.7, top_k=2, max_tokens=3, ignore_end=True)
 
     def task() -> Task:

@@ -121,7 +121,6 @@ def batches(count: int) -> Iterator[Batch]:
 
 
 def test_the_fused_step_is_the_plain_walk() -> None:
-    """And the cases cover what can happen."""
     seen: set[tuple[int, int, bool]] = set()
     count = 0
     for batch in batches(CASES):

@@ -163,7 +163,6 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> None:
-    """Kernels are the same in both, so every number is."""
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
@@ -271,7 +270,6 @@ def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_are_those_of_the_cpu(name: str) -> None:
-    """A prompt without a mask, then rows after it, and one alone; in float32."""
     rows = []
     for device in ("cpu", "cuda"):
         model = lean(FAMILIES[name], device=device)

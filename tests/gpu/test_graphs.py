@@ -59,7 +59,6 @@ def draft(like: bool) -> Transformer:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_are_the_models_own(name: str) -> None:
-    """Several wide, one wide, rolled back over what was written before, in every bucket, with windows and biases."""
     model = lean(FAMILIES[name])
     decoder, cache = StaticDecoder(model, 64), model.new_cache(64)
     decoder.prefill(TEXT[:20])

@@ -81,7 +81,6 @@ def nearly(value: float) -> Any:
 )
 @pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
-    """Token by token: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
     plain = list(loop.generate(one := task(kind, k, **changes), table(one)))
     device = list(on_device(task(kind, k, **changes)))
@@ -139,7 +138,6 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 )
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list[int]) -> None:
-    """A draft that rested catches up: from then on it drafts what the plain loop's does."""
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
     plain = list(loop.generate(one, table(one)))
@@ -304,7 +302,6 @@ def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, mo
 
 
 def test_a_short_run_has_one_graph_a_step() -> None:
-    """Drafts beyond the end of a text fit its bucket, too."""
     for tokens, context in ((40, 512), (236, 512), (400, 1024)):
         one = task("like", params=replace(WARM, max_tokens=tokens))
         one.target = SimpleNamespace(context=context)  # type: ignore[assignment]

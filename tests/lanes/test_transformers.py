@@ -77,7 +77,6 @@ def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, 
     ],
 )
 def test_greedy_text_is_that_of_plain_decoding(drafter: str, prompt: str) -> None:
-    """The whole family's; the coldest temperature is greedy, too."""
     whole = zoo.load("embedded", torch.float32)
     for temperature in (0.0, 1e-40):
         params = SamplingParams(temperature, max_tokens=40)
@@ -86,7 +85,6 @@ def test_greedy_text_is_that_of_plain_decoding(drafter: str, prompt: str) -> Non
 
 
 def test_it_samples_as_it_is_asked_to(family: zoo.Family) -> None:
-    """Of one token nothing but the likeliest is left; else a seed gives one text, and another one another."""
     narrow = run(family, params=SamplingParams(1.0, top_k=1, max_tokens=24))
     assert ids(narrow, PEER) == ids(narrow, PLAIN)
     state = torch.get_rng_state()

@@ -38,7 +38,6 @@ def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings: SimpleNam
     "name", [pytest.param(name, marks=[] if name in DEFAULT else [pytest.mark.long]) for name in FAMILIES]
 )
 def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a prompt that is read in pieces, in its first piece; the logits are the same."""
     model, masked = lean(name), list[tuple[int | None, int]]()
     assert not model.causal_prefill
     expected = [model.forward(part, cache, rows=len(part)) for cache in [model.new_cache(64)] for part in PIECES]

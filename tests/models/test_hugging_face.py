@@ -93,7 +93,6 @@ folder_of = functools.partial(model_folder, tokenizer=words(VOCABULARY))
 
 @pytest.mark.parametrize("kind", grid(FAMILIES))
 def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
-    """In chunks and after roll-backs, far beyond a window."""
     model = reference(kind)
     ours = HuggingFaceModel.load(folder_of(tmp_path, model))
     assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT)

@@ -65,7 +65,6 @@ def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path) -> None:
-    """Saved by transformers, read by us; in one pass, in pieces, and after roll-backs."""
     model = reference(FAMILIES[name])
     model.save_pretrained(tmp_path, max_shard_size="60KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
@@ -84,7 +83,6 @@ def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_tree_is_its_paths(name: str) -> None:
-    """Every row of a tree equals the row of its path alone; after keeping a path the cache is a fresh prefill's."""
     ours, rng = lean(name), random.Random(3)
     for size in (1, 2, 4, 7):
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
@@ -122,7 +120,6 @@ def test_a_full_cache_says_so() -> None:
 
 @pytest.mark.parametrize("begun", [1, 3, 4])
 def test_verification_goes_on_from_the_exit(begun: int) -> None:
-    """Begun or not, the logits are the same, for the pass and for what follows a roll-back."""
     ours, block = lean("llama tied"), [5, 7, 11, 13]
     plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
     for cache in (plain, early):

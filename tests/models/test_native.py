@@ -250,7 +250,6 @@ ROWS = {name: SHAPES[name] for name in ("grouped heads, biases", "heads of 48", 
 @pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, stored: torch.dtype) -> None:
-    """Logits and states, whatever the size of the vocabulary, and however many rows are asked for."""
     model = Transformer(ROWS[name], weights_of(ROWS[name]), torch.float32, stored=stored)
     assert model.native is not None
     last = model.depth
@@ -268,7 +267,6 @@ def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, stored: torch.d
 @needed
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "4 bits"])
 def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits, keys, values and states of trees of many shapes, whatever siblings stand between."""
     if stored == "4 bits":
         monkeypatch.setattr(Grouped, "quantise", lambda matrix, _: coded("Q4_1", *matrix.shape, scale=0.05))
     config, rng = SHAPES["grouped heads, biases"], random.Random(stored)
@@ -355,9 +353,6 @@ def test_weights_that_are_no_numbers_end_in_an_error(stored: torch.dtype | None)
     assert model.native is not None
     events = list(generate(Task(model, TEXT[:9], SamplingParams(max_tokens=20))))
     assert any(isinstance(event, Failed) and "not finite" in event.reason for event in events)
-
-
-# ---- compiled once, or not at all ----
 
 
 @pytest.fixture

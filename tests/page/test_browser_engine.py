@@ -90,7 +90,6 @@ def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
 def test_the_browser_has_the_bits_of_smollm2(tmp_path: Path) -> None:
-    """Test SmolLM2 in the codes of its file, with its template, tokenizer, and embeddings from the output matrix."""
     assert hold(tmp_path, range(2), smollm2=True)["runs"] == 2
 
 

@@ -68,9 +68,6 @@ def heard(room, *deeds, since="", name=ME):
     return run(listen())
 
 
-# ---- the room ----
-
-
 def test_a_phone_gets_the_run_once_then_what_is_added_and_each_moment():
     room = taught("one\n", "two\n")
     first, more, moment = heard(
@@ -116,9 +113,6 @@ def test_one_vote_a_phone_until_the_answer():
     assert room.votes == {} and room.answer is None and room.question["id"] != question
     room.ask(None)
     assert room.question is None
-
-
-# ---- the routes ----
 
 
 @pytest.fixture

@@ -50,9 +50,6 @@ def launched() -> Iterator[Any]:
         demo.close()
 
 
-# ---- how much ----
-
-
 def pieces(piece: bytes = b" " * 100_000, count: int = 200) -> Iterator[bytes]:
     for _ in range(count):
         yield piece
@@ -158,9 +155,6 @@ def test_a_call_that_gradio_cannot_read_gets_a_sentence(client: httpx.Client, pa
     assert answer.status_code == 400 and answer.json()["error"].startswith("The call cannot be read: ")
 
 
-# ---- under which name, and from which page ----
-
-
 @pytest.mark.parametrize(
     ("host", "status"),
     [
@@ -202,9 +196,6 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
     for row in ("network", "class", "public"):
         monkeypatch.setenv(EXPOSURE, row)
         assert guard.allowed_hosts("0.0.0.0") == ["*"]
-
-
-# ---- from whom ----
 
 
 @pytest.mark.parametrize(

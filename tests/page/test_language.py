@@ -65,9 +65,6 @@ def places(template: str) -> set[str]:
     return set(re.findall(r"\{(\w+)", template))
 
 
-# ---- words ----
-
-
 def test_a_language_begins_with_its_own_recorded_prompt() -> None:
     english, first = recorded.recorded_names(), {}
     for language in ("zh", ENGLISH):
@@ -159,9 +156,6 @@ def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "zh" / "new.md").write_text("中文", encoding="utf-8")
     with speaking("zh"):
         assert text.paragraph("new") == "中文"
-
-
-# ---- who is spoken to ----
 
 
 def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
@@ -258,9 +252,6 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
         page = standalone(toyrun.trace())
     assert '<html lang="zh-CN">' in page and "推测解码" in page
     assert '<html lang="en">' in standalone(toyrun.trace())
-
-
-# ---- the way to a page ----
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,6 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 
 
-# ---- SmolLM2, and models that answer ----
-
-
 def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     asked = []
 

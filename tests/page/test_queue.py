@@ -29,7 +29,6 @@ def answered(client: httpx.Client) -> bool:
 
 @pytest.mark.parametrize("session", ["", "gone", pytest.param("one", marks=pytest.mark.long)])
 def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]]], session: str) -> None:
-    """Send eighty calls at once: without a session, of one that never listens, of one that leaves at a bad moment."""
     client, events = page
     number = next(one["id"] for one in events if one["api_name"] == "run")
     sent = {"fn_index": number, "data": EMPTY, "session_hash": session}

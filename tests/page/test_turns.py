@@ -43,11 +43,7 @@ def served(line: Turns, tickets: list[Ticket]) -> list[int]:
 
 @pytest.mark.parametrize(
     ("addresses", "order"),
-    [
-        ("aaaaa", [0, 1, 2, 3, 4]),
-        ("aaaabbc", [0, 4, 6, 1, 5, 2, 3]),
-        ("aaabaa", [0, 3, 1, 2, 4, 5]),
-    ],
+    [("aaaaa", [0, 1, 2, 3, 4]), ("aaaabbc", [0, 4, 6, 1, 5, 2, 3]), ("aaabaa", [0, 3, 1, 2, 4, 5])],
 )
 def test_addresses_take_turns_and_those_of_one_come_as_they_came(
     line: Turns, addresses: str, order: Iterable[int]
@@ -74,9 +70,6 @@ def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line
     assert line.poll(teacher)[0] == 0
     joined(line, *["a"] * (turns.PLACES_OF_LEADER - 1), leads=True)
     assert line.join("run", "a", True) is None  # each waits in a thread of the page
-
-
-# ---- who asks ----
 
 
 def asked(host: str = "192.0.2.7", *headers: tuple[bytes, bytes], **more: Any) -> None:

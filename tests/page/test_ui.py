@@ -45,8 +45,6 @@ def engine(monkeypatch):
     monkeypatch.setattr(session, "process", toyrun.Engine())
 
 
-# ---- input ----
-
 BAD = [
     ({"prompt": " \n\t "}, "empty"),
     ({"prompt": 7}, "text"),
@@ -92,9 +90,6 @@ def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing(
     assert race.settings_of(log)["drafter"] == "draft_model"
     cut = "\n".join(log.split("\n", 2)[:2])[:-9]  # as that of a very long prompt is
     assert race.settings_of(cut) == race.settings_of("") == {}
-
-
-# ---- menus ----
 
 
 @pytest.fixture
@@ -178,9 +173,6 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
 
-# ---- words ----
-
-
 GROUP = re.compile(r"\b(labels|says|notation|\w+Texts) = texts\.(\w+)(?=[,;])")  # a script's name of a group of words
 
 
@@ -235,9 +227,6 @@ def test_every_reason_and_kind_has_words():
     assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()
 
 
-# ---- recorded runs ----
-
-
 def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path = trace.recording(traces, "story", "eagle3:tree")
     path.parent.mkdir()
@@ -256,9 +245,6 @@ def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(tr
     assert screen == gr.skip() and line["value"] == text.strings("page")["notice"]["not_recorded"]
     assert race.show("story", other, "draft_model")[0] == escaped(toyrun.trace().dumps())
     assert recorded.recorded("story", "magic") == "" and not caplog.records  # a run that nobody recorded is no fault
-
-
-# ---- live runs ----
 
 
 def test_a_live_run_streams_one_growing_text(engine):
@@ -358,9 +344,6 @@ def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):
     with text.speaking("zh"):
         lines = "".join(item for item in session.run(request.check("Hi")) if isinstance(item, str)).splitlines()
     assert json.loads(lines[-1])["reason"].startswith("GPU 的显存不够")
-
-
-# ---- the page ----
 
 
 def test_the_page_is_built_and_only_the_documented_endpoints_are_public(traces):

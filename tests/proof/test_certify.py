@@ -60,9 +60,6 @@ def test_a_residual_of_nothing_is_no_distribution() -> None:
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
-# By sampling.
-
-
 def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3) -> list[list[float | None]]:
     counts: Counter[tuple[int, ...]] = Counter()
     for text, n in sample(pair, mistake, draws, torch.Generator().manual_seed(seed)):
@@ -73,7 +70,6 @@ def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3)
 
 @pytest.mark.long
 def test_a_crowd_draws_as_one_by_one() -> None:
-    """Both samplers against the distribution of a broken loop, which is not the target's."""
     pair, mistake = tiny(), MISTAKES["from_target"]
     distribution, _ = output_distribution(next_tokens(pair, mistake))
     run, dice = next_tokens(pair, mistake), RandomSampler(5)
@@ -114,17 +110,11 @@ def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
     assert lengths == [2, 1, 1, 2, 1]
 
 
-# Greedily.
-
-
 def test_greedy_text_parts_where_it_says() -> None:
     result = greedy(toy(), MISTAKES["accept_all"])
     at = result["equal"] - result["start"]
     assert result["equal"] < result["of"] and result["gap"] > 0
     assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
-
-
-# What is recorded, and what the page is told.
 
 
 @pytest.mark.parametrize("key", EVERY)

@@ -85,8 +85,6 @@ def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, l
         prove.judge(written(tmp_path, source))
 
 
-# ---- wrong in a corner only ----
-
 JUDGE, BONUS = "        if not accepted:", "p[len(tokens)]"
 LEFT, NORMAL, P, Q = "(p[i] - q[i]).clamp(min=0)", "left / left.sum()", "float(p[i, token])", "float(q[i, token])"
 K, V = "len(tokens)", "p.shape[1]"
@@ -141,7 +139,6 @@ def rule_of(tmp_path: Path, source: str) -> UserRule:
     ],
 )
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
-    """Single cycles come first, and of these the ends of each group, because they are quickest."""
     right, wrong = WRONG[name]
     assert right in RIGHT
     rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
@@ -165,11 +162,7 @@ def test_a_verifier_that_is_right_in_its_own_way_is_not(
     assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 
-# ---- the shipped loop ----
-
-
 def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prove a rule on a ninth of the cases."""
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)

@@ -42,9 +42,6 @@ def test_both_warps_agree() -> None:
         assert row == pytest.approx(warped(logits, params), abs=1e-14), params
 
 
-# ---- mistakes in the shipped warp ----
-
-
 def after(change: Callable[[SamplingParams], SamplingParams]) -> Warp:
     return lambda logits, params: probabilities(logits, change(params))
 

@@ -135,7 +135,6 @@ def endless(asked: Asked) -> Reply:
 
 
 def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
-    """However long each request is alive: the deadline is over all that a client asks."""
     for limits in (replace(QUICK, total_s=0.5), replace(QUICK, silence_s=0.5)):
         with Stub(dripping) as stub, pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
             connect(stub.address, limits=limits)

@@ -81,10 +81,7 @@ def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) 
 
 @pytest.mark.parametrize(
     ("reference", "key"),
-    [
-        ("weights", "from_target"),
-        pytest.param("log-probabilities", "draft_bonus", marks=pytest.mark.long),
-    ],
+    [("weights", "from_target"), pytest.param("log-probabilities", "draft_bonus", marks=pytest.mark.long)],
 )
 def test_a_mistake_is_red_and_shown_by_a_token(reference: str, key: str) -> None:
     told = told_of(of_pair(toy(), MISTAKES[key]), **REFERENCES[reference], draws=4_000)

@@ -122,7 +122,6 @@ def float_draft() -> DraftModelDrafter:
 @pytest.mark.parametrize("name", [SPECULATIVE, LLAMA])
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> None:
-    """The same weights, K and tokens: the same text; with vLLM in the same cycles, with the same drafts kept."""
     final = watched(name, kind, "greedy")
     family = load()
     with replay(name) as stub:

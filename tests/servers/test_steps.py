@@ -75,7 +75,6 @@ def test_running_sums_cut_the_steps() -> None:
 
 
 def test_any_run_is_found_again() -> None:
-    """Random steps, joined at random: the list is used up, and every token has its step."""
     chance = random.Random(5)
     for _ in range(500):
         steps = [chance.choice([None, 0, 1, 2, 4]) for _ in range(chance.randint(1, 12))]

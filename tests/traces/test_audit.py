@@ -59,9 +59,6 @@ def account(events: list[Event]) -> LaneAudit:
     return only
 
 
-# ---- what the engine writes, holds ----
-
-
 TREES = ("sampled", "without replacement", "top")
 
 
@@ -137,8 +134,6 @@ def test_shared_noise_without_its_samples_is_unchecked() -> None:
     audited = account([from_dict(line) for line in lines])
     assert not audited.faults and audited.decisions == 0 and sum(audited.unchecked.values()) > 10
 
-
-# ---- what was changed afterwards, is found ----
 
 Line = dict[str, Any]
 
@@ -316,9 +311,6 @@ def test_a_lane_that_the_header_does_not_name_is_a_fault() -> None:
     assert not faultless([named, other])
 
 
-# ---- what is missing, and what is forged ----
-
-
 @pytest.mark.parametrize("kept", [1, 20, -1])
 def test_a_trace_that_was_cut_says_so(kept: int) -> None:
     (only,) = audit(("speculative",), run()[:kept])
@@ -397,9 +389,6 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
             except ValueError:  # what `Trace.loads` names with its line
                 found.append(True)
     assert sum(found) >= 0.95 * len(found)
-
-
-# ---- the terminal ----
 
 
 def test_the_terminal_audits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

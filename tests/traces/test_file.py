@@ -132,7 +132,6 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_what_would_hang_or_trip_a_reader_is_refused(change: dict[str, object], reason: str) -> None:
-    """Neither a draft that runs in a circle nor a check of what was never drafted reaches anybody."""
     lines = [json.loads(line) for line in EXAMPLE.dumps().split("\n")[:-1]]
     next(line for line in lines if line["event"] == "drafted").update(change)
     with pytest.raises(TraceError, match=reason):

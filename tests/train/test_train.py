@@ -98,7 +98,6 @@ def test_provenance_tells_where_it_came_from(family: Path) -> None:
 
 
 def test_what_was_trained_drafts(family: Path) -> None:
-    """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
     ours = zoo.load(str(family), torch.float32)
     models = {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit", "block", "mtp"}
     assert models < set(ours.drafters)

@@ -86,7 +86,6 @@ def loaded(family: zoo.Family, archive: Path) -> files.Examples:
 
 @pytest.mark.parametrize("window", [None, 5])
 def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window: int | None) -> None:
-    """At once or in parts, with a cache; also where layers see a few tokens back alone."""
     model = family.target
     layers = [layer.window for layer in model.layers]
     native, model.native = model.native, None
@@ -181,7 +180,6 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("shape", [(24, 40), (40, 24)])
 def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bfloat16 the same steps; in float32 nearly."""
     noise = torch.Generator().manual_seed(0)
     start, gradients = torch.randn(shape, generator=noise), torch.randn(4, *shape, generator=noise)
 
@@ -231,7 +229,6 @@ def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive:
 
 
 def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
-    """With the target's features, then with its own outputs."""
     torch.manual_seed(3)
     examples = loaded(family, archive)
     model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
@@ -300,14 +297,10 @@ def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("method", "kind"),
-    [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)],
-)
+@pytest.mark.parametrize(("method", "kind"), [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)])
 def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type
 ) -> None:
-    """It writes its examples, learns from them in the same process, goes on in a second call, and is loaded."""
     out, lines, clock = tmp_path / "draft", list[str](), count()
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     prompts = tmp_path / "prompts"
@@ -386,7 +379,6 @@ def test_ctrl_c_at_any_moment_loses_nothing(
     quick: None,
     moment: str,
 ) -> None:
-    """What is there runs, or one sentence says why there is nothing; and the same command goes on."""
     module, _, name = moment.rpartition(".")
     place = pkgutil.resolve_name(module)
     original, calls = getattr(place, name), count()
@@ -438,7 +430,6 @@ def test_a_draft_runs_with_the_options_that_training_ends_with(
     capsys: pytest.CaptureFixture[str],
     target_name: str,
 ) -> None:
-    """They name the same target as before, so the text is the same, too."""
     target = "embedded" if target_name == "embedded" else shallow
     command = ["train", "--target", target, "--out", str(tmp_path / "draft"), "--minutes", "0.1"]
     assert terminal.main([*command, "--examples", str(archive), *SIZE]) == 0

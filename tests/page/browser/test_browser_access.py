@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specdec.ui.tabs import labels
-from tests.page.browser.chrome import (
-    axe_violations,
-    cut_off,
-    expect,
-)
+from tests.page.browser.chrome import axe_violations, cut_off, expect
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 TABS = labels()

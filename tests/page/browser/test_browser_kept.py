@@ -13,16 +13,7 @@ from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking, strings
 from tests import toyrun
-from tests.page.browser.chrome import (
-    expect,
-    part,
-    PATIENCE,
-    says,
-    settings,
-    unfold,
-    until,
-    wait_for,
-)
+from tests.page.browser.chrome import expect, part, PATIENCE, says, settings, unfold, until, wait_for
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 from tests.page.test_traces import FACTS, STORY, tampered
 

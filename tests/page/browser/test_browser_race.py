@@ -14,16 +14,7 @@ from specdec.ui import recorded
 from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
-from tests.page.browser.chrome import (
-    expect,
-    LOAD,
-    part,
-    PATIENCE,
-    play_recorded,
-    says,
-    step,
-    wait_for,
-)
+from tests.page.browser.chrome import expect, LOAD, part, PATIENCE, play_recorded, says, step, wait_for
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
@@ -231,7 +222,6 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_it_stands_where_gradios_page_will(early, width):
-    """Nothing jumps when Gradio takes over: what a visitor reads stays in its place."""
     page, release = early(width=width, reduced_motion="reduce")
     page.wait_for_selector("#first .sd-player:not([data-state=empty])")  # its script may come later than the page
     page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet

@@ -9,12 +9,7 @@ import pytest
 from specdec.ui.session import session
 from specdec.ui.text import of_drafters, strings
 from tests import toyrun
-from tests.page.browser.chrome import (
-    certificate,
-    expect,
-    no_engine,
-    open_fold,
-)
+from tests.page.browser.chrome import certificate, expect, no_engine, open_fold
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
