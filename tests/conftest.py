@@ -42,7 +42,6 @@ def quick_process() -> None:
 
 @pytest.fixture(scope="session")
 def shallow(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small family, see shallow.py."""
     from tests.shallow import write
 
     return str(write(tmp_path_factory.mktemp("families") / "shallow"))

@@ -75,7 +75,6 @@ def imported(path: Path) -> set[str]:
 
 
 def module_of(name: str) -> Path | None:
-    """The file that an imported name comes from."""
     while name:
         place = ROOT.parent.joinpath(*name.split("."))
         for path in (place.with_suffix(".py"), place / "__init__.py"):

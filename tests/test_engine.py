@@ -43,8 +43,6 @@ def in_memory(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
 
 
 class Echo:
-    """Drafts the last token again."""
-
     name = "echo"
 
     def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:

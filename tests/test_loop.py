@@ -222,8 +222,6 @@ def test_a_drafter_that_recovers_stays_on() -> None:
 
 
 class BadTarget(TableModel):
-    """Gives a row of NaN once the text has a certain length."""
-
     def forward(self, tokens, cache, parents=(), rows=1):  # type: ignore[no-untyped-def]
         out = super().forward(tokens, cache, parents, rows)
         if len(cache.tokens) > 20:
@@ -306,8 +304,6 @@ def test_without_room_a_run_ends_in_one_sentence(full: Task) -> None:
 
 
 class BrokenSampler(RandomSampler):
-    """Loses its source of noise in mid-text."""
-
     def at(self, length: int) -> None:
         if length > 20:
             raise OSError("no noise left")

@@ -66,7 +66,6 @@ OPTIONAL = {"triton", "spaces", "llama-cpp"}
 
 
 def imports(path: Path) -> set[str]:
-    """The packages whose modules a file imports anywhere."""
     nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}

@@ -45,7 +45,6 @@ def process() -> Iterator[EngineProcess]:
 
 
 def items(answers: Iterable[Any]) -> list[Any]:
-    """Without heartbeats."""
     return [answer for answer in answers if answer is not None]
 
 
@@ -123,7 +122,6 @@ def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatc
 
 
 def generators_of_ours() -> int:
-    """Count the generators of the project on the stack of the caller."""
     frames = [frame.frame for frame in inspect.stack() if "/specdec/" in frame.filename]
     return sum(bool(frame.f_code.co_flags & inspect.CO_GENERATOR) for frame in frames)
 

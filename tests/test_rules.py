@@ -89,8 +89,6 @@ class Independent(toys.TableModel):
 
 
 def expected_accepted(target: toys.TableModel, draft: toys.TableModel, k: int, rule: Rule) -> float:
-    """How many drafts one cycle keeps, exactly."""
-
     def cycle(sampler: Sampler) -> tuple[int, ...]:
         proposal = DraftModelDrafter(draft).propose([0], k, WARM, sampler)
         logits = target.forward([0, *proposal.tokens], target.new_cache(9), proposal.parents, k + 1)

@@ -32,8 +32,6 @@ LONG = replace(SHORT, params=SamplingParams(max_tokens=256, ignore_end=True))
 
 
 class Platform:
-    """Lends a GPU for a call, or refuses it."""
-
     def __init__(self) -> None:
         self.refusal, self.dies = "", False
         self.durations, self.forks, self.ends = list[int](), list[Any](), FORK.SimpleQueue()
@@ -72,7 +70,6 @@ class Platform:
 
 @pytest.fixture(scope="module")
 def lent() -> Iterator[tuple[Platform, Session]]:
-    """The platform, and a session whose embedded pair runs on it."""
     platform, session = Platform(), Session()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=platform.decorator))

@@ -145,7 +145,6 @@ EXIT_LAYER = 2
 
 
 def drafts_on(target: Transformer) -> dict[str, Any]:
-    """What drafts for it on the device."""
     return {
         "early_exit": EXIT_LAYER,
         "medusa": MedusaHeads(medusa_weights(), target),
@@ -242,8 +241,6 @@ class Run:
 
 
 def exact_texts(target: Any, prompt: Sequence[int], params: SamplingParams) -> JointDistribution:
-    """The target's own distribution of texts of `params.max_tokens` tokens."""
-
     def row(text: tuple[int, ...]) -> list[float]:
         logits = target.forward([*prompt, *text], target.new_cache(len(prompt) + params.max_tokens))
         return probabilities(logits[-1:], params)[0].tolist()

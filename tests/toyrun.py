@@ -180,7 +180,6 @@ def committed(
 
 
 def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
-    """Both lanes, in the order of their clocks."""
     both = [*speculative(cycles), *plain(tokens)]
     return sorted(both, key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
 

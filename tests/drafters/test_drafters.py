@@ -93,8 +93,6 @@ def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
 
 
 class Faulty:
-    """Drafts, and then does not deliver, in the second cycle that wants a draft."""
-
     def __init__(self, inner: object, how: str) -> None:
         self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
 

@@ -47,8 +47,6 @@ from tools.train import medusa as train_medusa
 
 
 class Watched(Run):
-    """Remembers the logits of every drafted token."""
-
     def __init__(self, make: Make) -> None:
         super().__init__(make)
         assert isinstance(self.drafter, ChainDrafter)

@@ -54,8 +54,6 @@ def folder_of(path: Path, kind: str = "llama", **changes: Any) -> Path:
 
 
 def config(*removed: str, **changes: Any) -> Edit:
-    """config.json without some keys, and with others."""
-
     def edit(folder: Path) -> None:
         data = json.loads((folder / "config.json").read_text())
         data = {name: value for name, value in data.items() if name not in removed} | changes

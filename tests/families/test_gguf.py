@@ -70,7 +70,6 @@ def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 
 def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> Any:
-    """transformers' own tokenizer of those words."""
     from transformers.convert_slow_tokenizer import TikTokenConverter
 
     if kind == "qwen2":

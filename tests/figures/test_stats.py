@@ -137,8 +137,6 @@ def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> No
 
 
 def retimed(trace: Trace, lane: str, when: Any) -> Trace:
-    """The run with `when` of each time of a lane."""
-
     def move(event: Any) -> Any:
         names = [name for name in ("start", "end", "at") if hasattr(event, name)]
         return replace(event, **{name: when(getattr(event, name)) for name in names}) if event.lane == lane else event

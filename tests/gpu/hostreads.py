@@ -17,8 +17,6 @@ class HostRead(AssertionError):
 
 
 class HostReads(TorchDispatchMode):
-    """Count such operations, or raise HostRead at the first."""
-
     def __init__(self, refuse: bool) -> None:
         super().__init__()
         self.refuse, self.count = refuse, 0

@@ -94,7 +94,6 @@ class Batch:
         return cls(rows, drafted, None if point else distributions, coins, own, limit)
 
     def walks(self) -> list[Verdict]:
-        """One by one, by the plain walk."""
         verdicts = []
         for i, limit in enumerate(self.limit[:, 0].tolist()):
             distributions = None if self.distributions is None else self.distributions[i, :limit]
@@ -104,8 +103,6 @@ class Batch:
         return verdicts
 
     def records(self) -> list[Record]:
-        """All at once, by the fused step."""
-
         def cycle(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
             yes = torch.ones(1)
             return packed(accept(rows, drafted, distributions, coins, own, limit), drafted, coins, limit, yes, yes)

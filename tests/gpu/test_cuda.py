@@ -52,7 +52,6 @@ def toy() -> tuple[Transformer, dict[str, Any]]:
 
 
 def filled() -> list[torch.Tensor]:
-    """Take all of the card's memory."""
     taken: list[torch.Tensor] = []
     size = 2**30
     while size >= 512:
@@ -64,7 +63,6 @@ def filled() -> list[torch.Tensor]:
 
 
 def parts(kind: str) -> tuple[Transformer, DraftSource, list[int]]:
-    """A target, what drafts for it, and a prompt."""
     if kind in DRAFTS:
         target, drafts = toy()
         return target, drafts[kind], TEXT
@@ -97,7 +95,6 @@ def cycle_of(kind: str, params: SamplingParams, end: int) -> DeviceCycle:
 
 @contextmanager
 def no_hidden_syncs() -> Iterator[None]:
-    """torch raises where an operation would make the host wait."""
     torch.cuda.set_sync_debug_mode("error")
     try:
         yield

@@ -99,7 +99,6 @@ def prompt_of(kind: str, seed: int = 1) -> list[int]:
 
 
 def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[DeviceCycle, list[Any]]:
-    """Until the text is as long as wanted."""
     end = len(prompt) + params.max_tokens
     cycle = cycle_of(kind, k, end, params)
     records = [cycle.begin(prompt, end, params.seed)]
@@ -143,7 +142,6 @@ def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
 
 
 def broken(kind: str) -> tuple[Transformer, Any]:
-    """A target, and what drafts nothing but NaN for it."""
     if kind == "model":
         model = lean(LlamaConfig(**BASE))
         model.embedding = model.embedding * float("nan")

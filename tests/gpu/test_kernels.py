@@ -83,8 +83,6 @@ def test_logits_are_the_models_own(interpreter: ProcessPoolExecutor, name: str) 
 
 
 class Slips(Operations):
-    """A kernel that is off by a little."""
-
     def gate(self, product: torch.Tensor, stream: torch.Tensor | None) -> torch.Tensor:
         return super().gate(product, stream) * 1.01
 

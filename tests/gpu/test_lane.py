@@ -46,7 +46,6 @@ def on_device(one: Task) -> Iterator[Event]:
 
 
 def table(one: Task) -> TableSampler:
-    """The device's random numbers."""
     places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
     return TableSampler(one.params.seed, places, depth_of(lane.draft_of(one), one.k))
 

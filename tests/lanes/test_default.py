@@ -19,7 +19,6 @@ DEAR = Costs(0.9, tuple(1.0 + row for row in range(8)), 0.1)
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The drafters whose costs were measured, in turn."""
     asked: list[str] = []
 
     def measure(family: Any, name: str, report: Any) -> Costs:

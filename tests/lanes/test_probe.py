@@ -83,8 +83,6 @@ class Guesser:
 
 
 class Family:
-    """As much of a family as `probe` asks for."""
-
     def __init__(self, clock: Clock, **how: Any) -> None:
         self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 

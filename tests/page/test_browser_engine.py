@@ -63,7 +63,6 @@ def run(number: int, family: Family) -> dict[str, object]:
 
 
 def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
-    """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
     family = load_pair(SMOLLM2, dtype=GGUF) if smollm2 else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}

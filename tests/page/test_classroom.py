@@ -30,7 +30,6 @@ PATIENCE = 60  # seconds; the machine may be busy
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Switch the pauses off."""
     monkeypatch.setattr(classroom, "MIN_PAUSE_S", 0.0)
 
 
@@ -50,8 +49,6 @@ def run(coroutine):
 
 
 def heard(room, *deeds, since="", name=ME):
-    """Return the messages for a phone, at first and after each action of the teacher."""
-
     async def listen():
         stream, found = room.follow(name, since), []
         for deed in (None, *deeds):

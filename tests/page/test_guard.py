@@ -38,7 +38,6 @@ def client(address: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def launched() -> Iterator[Any]:
-    """Launch a page under the current environment, and return its address."""
     demos = []
 
     def launch() -> str:

@@ -61,7 +61,6 @@ def files(language: str, kind: str = "json") -> set[str]:
 
 
 def places(template: str) -> set[str]:
-    """Return the names in the braces of a template."""
     return set(re.findall(r"\{(\w+)", template))
 
 

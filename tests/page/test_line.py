@@ -19,8 +19,6 @@ from tests import toyrun
 
 
 class Engine:
-    """Runs toys, each of which waits until `gate` is open."""
-
     def __init__(self):
         self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0
 

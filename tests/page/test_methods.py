@@ -22,7 +22,6 @@ from tests import toyreport
 
 @pytest.fixture
 def reports(tmp_path, monkeypatch):
-    """Two reports in the places where the tab looks for them."""
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     toyreport.save(tmp_path)
     (tmp_path / "star").mkdir()

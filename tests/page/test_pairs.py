@@ -42,7 +42,6 @@ def server(monkeypatch, tmp_path):
 
 
 def told(k=3, **settings):
-    """Return the updates of a run, without heartbeats."""
     return [item for item in session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)) if item]
 
 

@@ -14,7 +14,6 @@ EMPTY = ["", "default", 0, 0.0, 1.0, 0, 64, 0, "", "rejection", "embedded", Fals
 
 @pytest.fixture(scope="module")
 def page(address: str) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]:
-    """Read the events of a session."""
     with httpx.Client(base_url=address, timeout=60.0) as client:
         yield client, client.get("config").json()["dependencies"]
 

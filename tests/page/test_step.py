@@ -87,8 +87,6 @@ def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[t
 
 
 def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
-    """Make a trace of one judged cycle."""
-
     def piece(token: int) -> str:
         return f" {token}"
 
@@ -142,7 +140,6 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
 
 
 def matched(path: Path) -> Path:
-    """A run whose drafts were matched with the target's own draws."""
     target = TableModel(12, seed=1)
     drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
     task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")

@@ -20,7 +20,6 @@ STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts
 
 
 def tampered() -> tuple[str, int]:
-    """Return the recorded story with one changed coin, and the cycle of that coin."""
     lines = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
     cycle, x = next((e["cycle"], x) for e in lines for x in e.get("positions", ()) if x["status"] == "rejected")
     x["u"] = 0.5 * x["p"] / x["q"]

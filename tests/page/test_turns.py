@@ -25,14 +25,12 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
 
 def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
-    """Return tickets of these addresses, all of which have a place."""
     tickets = [line.join("run", address, leads) for address in addresses]
     assert all(tickets)
     return tickets  # type: ignore[return-value]
 
 
 def served(line: Turns, tickets: list[Ticket]) -> list[int]:
-    """Return the order in which these tickets have the machine."""
     order = list[int]()
     while len(order) < len(tickets):
         (now,) = (i for i, one in enumerate(tickets) if i not in order and line.poll(one) == (0, 0.0))

@@ -41,7 +41,6 @@ def traces(tmp_path, monkeypatch):
 
 @pytest.fixture
 def engine(monkeypatch):
-    """Replace the models by a toy run."""
     monkeypatch.setattr(session, "process", toyrun.Engine())
 
 
@@ -94,7 +93,6 @@ def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing(
 
 @pytest.fixture
 def family(tmp_path, monkeypatch):
-    """Make a folder with every kind of weights, of 6 parameters each."""
     for name in {m.folder for m in METHODS.values()} - {""}:
         (tmp_path / name).mkdir(parents=True)
         tensors = {"w": torch.zeros(2, 3), "d2t": torch.zeros(9, dtype=torch.int64)}
@@ -177,7 +175,6 @@ GROUP = re.compile(r"\b(labels|says|notation|\w+Texts) = texts\.(\w+)(?=[,;])") 
 
 
 def sent(folder):
-    """Return the scripts in a folder of the page."""
     return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
 
 

@@ -36,7 +36,6 @@ EVERY = ["", *MISTAKES]
 
 
 def tiny() -> ModelPair:
-    """Three words: a moment to enumerate."""
     target = TableModel(3, seed=1)
     return ModelPair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
 

@@ -16,7 +16,6 @@ EXACT = 1e-12
 
 
 def small_cases(paths: int) -> list[Case]:
-    """Return the toys with drafts that have few enough texts."""
     drafted = [case for case in cases() if case.k > 0]
     return [case for case in drafted if case.params.temperature == 0.0 or case.vocabulary ** (case.length + 1) <= paths]
 
@@ -24,7 +23,6 @@ def small_cases(paths: int) -> list[Case]:
 def proved(
     sample: list[Case], paths: int, record_property: Callable[[str, object], None], rule: str = "rejection"
 ) -> list[Case]:
-    """Walk every random path of each case that has so few paths; return those cases."""
     errors: dict[Case, float] = {}
     for case in sample:
         with contextlib.suppress(TooManyPaths):
@@ -57,7 +55,6 @@ def test_one_large_toy_a_drafter(drafter: str) -> None:
 
 
 def planted(key: str) -> tuple[Case, JointDistribution]:
-    """Return the output distribution of the shipped loop with a planted mistake."""
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
     case = Case(3 if key == "block_residual" else 2, 2, 3, SamplingParams(temperature=0.7), drafter, seed=1)

@@ -34,7 +34,6 @@ METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
 
 
 def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    """A chunk of one token."""
     told = {"tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}]}
     choice = {"index": 0, "text": text, "token_ids": [number], "logprobs": told, "finish_reason": finish}
     return {"model": "target", "choices": [choice | more]}
@@ -126,7 +125,6 @@ def test_a_refusal_is_one_sentence(name: str) -> None:
 
 
 def dripping(asked: Asked) -> Reply:
-    """An answer that never ends, a byte at a time."""
     return Reply(part for _ in range(600) for part in (b" ", 0.05))
 
 

@@ -123,8 +123,6 @@ def test_speculation_that_never_ran_is_said(rule: Any, k: int, sentence: str) ->
 
 
 class Lying(Ours):
-    """A plain server that tells another distribution than it draws from."""
-
     def sample(self, prompt: Sequence[int], params: SamplingParams, n: int) -> list[tuple[int, ...]]:
         return super().sample(prompt, replace(params, temperature=params.temperature * 2), n)
 
@@ -179,7 +177,6 @@ SOME = [key for key in list(MISTAKES)[::8] if key not in MANY_DRAWS]
 
 @functools.cache
 def predicted(k: int) -> dict[str, int | None]:
-    """What a green certificate says that each mistake takes."""
     told = told_of(of_pair(toy(), k=k), weights=weights(toy()), draws=20_000)
     assert told["verdict"] == "lossless"
     return dict(told["contexts"][0]["needed"])

@@ -77,7 +77,6 @@ def verdict(
     plant: Callable[[Task], Task] = lambda task: task,
     sampler: Callable[[int], Sampler] = RandomSampler,
 ) -> Any:
-    """The certificate's of the toy pair as a server with a mistake in it."""
     pair = toy()
     if plant is keeps_tail:
         pair = ModelPair("windowed", Windowed(pair.models[0]), pair.models[1], (0, 1), pair.params, pair.piece, 12)

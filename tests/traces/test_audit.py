@@ -147,7 +147,6 @@ def committed(lines: list[Line], cycle: int) -> Line:
 
 
 def first(lines: list[Line], status: str) -> tuple[int, Line]:
-    """A drafted token of that status, and its cycle."""
     found = ((line["cycle"], x) for line in lines for x in line.get("positions", ()) if x["status"] == status)
     return next(found)
 

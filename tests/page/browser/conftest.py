@@ -40,7 +40,6 @@ def toys(recorded):
 
 @pytest.fixture(scope="session")
 def served():
-    """Builds the app and serves it to the end."""
     from specdec.ui.build import build
     from specdec.ui.theme import launch_settings
 

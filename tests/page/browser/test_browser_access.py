@@ -25,7 +25,6 @@ UNFOLD = """() => {
 
 
 def unfolded(page, name):
-    """All of a tab that is shown, and drawn."""
     here = "[role=tabpanel]:visible *"
     shut, open_ = DRAWN.get(name, (here, here))
     page.wait_for_selector(shut)

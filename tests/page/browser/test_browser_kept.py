@@ -21,8 +21,6 @@ SERVED = Path(__file__).parents[3] / "docs" / "vllm-race.jsonl"
 
 
 def live(page, monkeypatch):
-    """A live run of the toy's events on a prompt of the visitor's own."""
-
     monkeypatch.setattr(session, "process", toyrun.Engine())
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()

@@ -42,7 +42,6 @@ def address(folder):
 
 @pytest.fixture
 def opened(browser, address):
-    """Opens the site; afterwards nothing may have gone wrong, nor have been fetched from elsewhere."""
     complaints, contexts = [], []
 
     def opener(where=address, width=1280, height=800, **options):
