@@ -43,12 +43,6 @@ def test_a_stop_string_cuts_at_its_first_place(text: str, sizes: list[int], stop
     assert stream.stopped == (stop in text)
 
 
-def test_half_a_character_at_the_end_is_marked_once() -> None:
-    stream = TextStream(lambda token: "€".encode()[:2])
-    assert stream.push(0) == ""
-    assert stream.flush() == "\ufffd"
-
-
 @pytest.fixture(scope="module")
 def byte_level() -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())

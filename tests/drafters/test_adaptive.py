@@ -105,10 +105,3 @@ def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:
     costs = Costs(0.05, (1.0,) * 9, draw=5.0)
     depths = [AdaptiveDrafter(World(0.9, 1), costs).depth([0], 8, temperature) for temperature in (0.0, 0.8)]
     assert depths == [8, 1]  # 1: a trial, which shows whether that changed
-
-
-def test_costs_go_on_as_they_grew() -> None:
-    costs = Costs(0.1, (1.0, 1.2, 1.4), 0.05)
-    assert costs.cycle(0) == 1.0
-    assert costs.cycle(2) == pytest.approx(0.2 + 1.4 + 0.05)
-    assert costs.verify(4) == pytest.approx(1.8)

@@ -13,7 +13,7 @@ from specdec.loop import check_proposal, generate, Task
 from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
-from specdec.sampling import probabilities, RandomSampler, Sampler
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids
 from tests.toyheads import Make, MAKERS, Run, TARGET, TEXT, view_of, WARM
@@ -118,17 +118,6 @@ def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
     failed = next(event.cycle for event in events if isinstance(event, Failed))
     plain = not any(isinstance(event, Drafted) for event in events_of(make, params, 3))
     assert plain or any(isinstance(event, Drafted) and event.cycle > failed for event in events)
-
-
-def test_draft_model_reports_the_distribution_it_drew_from() -> None:
-    proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomSampler(2))
-    assert proposal.probs is not None
-    prefix = list(TEXT)
-    for token, distribution in zip(proposal.tokens, proposal.probs, strict=True):
-        expected = probabilities(MODEL.logits(tuple(prefix))[None], WARM)[0]
-        assert torch.equal(distribution, expected)
-        assert distribution[token] > 0
-        prefix.append(token)
 
 
 def test_draft_model_stops_at_its_own_context() -> None:

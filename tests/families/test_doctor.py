@@ -89,11 +89,6 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
     assert Examination(family, planted(tmp_path, "mtp", untrained), texts).diagnose().status == 2
 
 
-def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
-    measured = Examination(family, FAMILY / "mtp", texts).attempt()
-    assert 0.0 < measured.chance < min(measured.by_place) and max(measured.by_place) < 1.0
-
-
 def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
     config = read_config(tmp_path / "head") | {"norm_output": True}

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -15,7 +14,6 @@ from specdec.gpu.accept import accept, draw, packed, Record
 from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
-from tests.gpu.hostreads import HostRead, no_host_reads
 from tools.bench.shapes import synthetic
 
 CASES = 10_000
@@ -127,16 +125,6 @@ def test_the_fused_step_is_the_plain_walk() -> None:
             count += 1
     assert count >= CASES
     assert seen == {(limit, n, point) for limit in range(9) for n in range(limit + 1) for point in (False, True)}
-
-
-def test_the_fused_step_asks_the_host_nothing() -> None:
-    for batch in batches(1):
-        given = batch.rows[0], batch.drafted[0], None if batch.distributions is None else batch.distributions[0]
-        inputs = *given, batch.coins[0], batch.own[0], batch.limit[0]
-        with no_host_reads():
-            accept(*inputs)
-        with pytest.raises(HostRead), no_host_reads():
-            float(batch.own[0])
 
 
 def test_a_draft_that_the_target_excludes_is_never_kept() -> None:

@@ -118,16 +118,6 @@ def test_medusa_drafts_as_many_as_it_has_heads() -> None:
     assert cycle_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
 
 
-def test_full_acceptance_needs_no_further_pass() -> None:
-    """The target drafts for itself: all is kept, although its cache never saw the last draft."""
-    cycle = DeviceCycle(target(), target(), 3, 60, GREEDY)
-    records = [cycle.begin(PROMPT, 51, 0)]
-    while cycle.length.item() < 51:
-        records.append(cycle.run())
-    assert all(record.accepted == len(record.drafted) for record in records)
-    assert len(records) - 1 == -(-39 // 4)
-
-
 @pytest.mark.parametrize("kind", ["like", *DRAFTS])
 def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
     cycle = cycle_of(kind, 3, 60, WARM)
@@ -185,14 +175,6 @@ def test_synthetic_acceptance_is_as_asked() -> None:
             record = cycle.run()
             kept, judged = kept + record.accepted, judged + len(record.verdict().trials)
     assert kept / judged == pytest.approx(0.8, abs=0.08)
-
-
-def test_without_cuda_steps_run_as_they_are_and_say_so() -> None:
-    graphs, length = Graphs("cpu"), torch.zeros(1)
-    for _ in range(3):
-        graphs.run("add", lambda: length.add_(1.0), length)
-    assert length.item() == 3.0
-    assert graphs.reason == "there is no CUDA device" and graphs.keys == ["add"] and graphs.seconds == 0.0
 
 
 class Refusing(Graphs):

@@ -67,18 +67,9 @@ def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, 
     assert LaneStats.from_events(events, PEER).alpha is None and threads() == []
 
 
-@pytest.mark.parametrize(
-    ("drafter", "prompt"),
-    [
-        ("draft_model", PROMPT),
-        pytest.param("prompt_lookup", QUESTION, marks=pytest.mark.long),
-        pytest.param("draft_model", QUESTION, marks=pytest.mark.long),
-        pytest.param("prompt_lookup", PROMPT, marks=pytest.mark.long),
-    ],
-)
-def test_greedy_text_is_that_of_plain_decoding(drafter: str, prompt: str) -> None:
+def test_greedy_text_is_that_of_plain_decoding() -> None:
     whole = zoo.load("embedded", torch.float32)
-    for temperature in (0.0, 1e-40):
+    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", QUESTION)):
         params = SamplingParams(temperature, max_tokens=40)
         events = list(race(whole, prompt, drafter, 4, params, peer=True))
         assert ids(events, PEER) == ids(events, PLAIN) and not only(events, Failed)

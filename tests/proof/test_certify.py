@@ -53,12 +53,6 @@ def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> Non
     assert all(a <= b + 1e-12 for a, b in pairwise(exact))  # a longer text hides nothing of a shorter one
 
 
-def test_a_residual_of_nothing_is_no_distribution() -> None:
-    result = closed_form(toy(), MISTAKES["target_minus_target"])
-    assert result["error"] is None and result["needed"] is None
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-
-
 def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3) -> list[list[float | None]]:
     counts: Counter[tuple[int, ...]] = Counter()
     for text, n in sample(pair, mistake, draws, torch.Generator().manual_seed(seed)):

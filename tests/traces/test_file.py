@@ -30,13 +30,6 @@ FINISHED %= '"prefill":1,"draft":1,"verify":1,"other":1'
 HEADER = '{"event":"header","schema":1,"run":"a","source":"live","prompt":"p",%s}\n'
 
 
-def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
-    EXAMPLE.save(tmp_path / "trace.jsonl")
-    again = Trace.load(tmp_path / "trace.jsonl")
-    assert again.header == EXAMPLE.header
-    assert again.events == EXAMPLE.events
-
-
 def test_where_there_is_no_room_no_part_of_a_trace_stays(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

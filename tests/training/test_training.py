@@ -24,12 +24,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from specdec import cli as terminal
-from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head
+from specdec.drafters.eagle3 import Eagle3Head
 from specdec.engine import Engine
 from specdec.families import zoo
 from specdec.families.published import load_drafter
-from specdec.loop import generate, Task
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.traces.file import Trace
@@ -43,9 +41,7 @@ from specdec.training.muon import Muon
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import continued, tokens_around, Writer
-from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
-from tests.tokens import ids
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
@@ -297,9 +293,9 @@ def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("method", "kind"), [("draft_model", DraftModelDrafter), ("eagle3", Eagle3Drafter)])
-def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
-    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, kind: type
+@pytest.mark.parametrize("method", ["draft_model", "eagle3"])
+def test_from_an_empty_folder_to_a_draft_that_foresees_more(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     out, lines, clock = tmp_path / "draft", list[str](), count()
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
@@ -329,15 +325,6 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more_and_the_text_stays(
         assert config["architectures"] == ["LlamaForCausalLMEagle3"] and config["vocab_size"] == len(weights["t2d"])
         assert config["draft_vocab_size"] == len(weights["lm_head.weight"]) == len(weights["d2t"]) == 2048
         assert {tensor.dtype for name, tensor in weights.items() if "2" not in name} == {torch.bfloat16}
-
-    family = zoo.load_pair(target, out)
-    prompt, written = family.encode(PROMPTS[0]), []
-    for name, k in (("none", 0), (method, 4)):
-        view, drafter = family.lane(name, len(prompt) + 40)
-        assert k == 0 or isinstance(drafter, kind)
-        task = Task(view, prompt, SamplingParams(max_tokens=32, ignore_end=True), drafter, k, details=False)
-        written.append(ids(generate(task)))
-    assert written[0] == written[1] and len(written[0]) == 32
 
     best = json.loads((out / "config.json").read_text())
     best["trained"]["overlap"] = [9.0]  # better than what the next call can measure

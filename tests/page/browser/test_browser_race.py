@@ -14,7 +14,7 @@ from specdec.ui import recorded
 from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
-from tests.page.browser.chrome import expect, LOAD, part, PATIENCE, play_recorded, says, step, wait_for
+from tests.page.browser.chrome import expect, LOAD, part, play_recorded, says, step, wait_for
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
@@ -189,29 +189,6 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
 def long_prompt():
     trace = toyrun.trace()
     return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
-
-
-@pytest.fixture
-def early(browser, address):
-    """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""
-    contexts = []
-
-    def opener(query="", width=1280, **options):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, **options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(PATIENCE)
-        page.route("**/assets/*.js", lambda route: None)  # held until `unroute`
-        page.goto(address + query, wait_until="commit")
-
-        def release():
-            page.unroute("**/assets/*.js")
-            page.wait_for_selector("#first", state="detached")
-
-        return page, release
-
-    yield opener
-    for context in contexts:
-        context.close()
 
 
 WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
