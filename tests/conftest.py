@@ -55,4 +55,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "browser" in report.nodeid]
     if skipped and os.environ.get("CI"):
         terminalreporter.write_line(f"browser tests were skipped: {', '.join(skipped)}", red=True)
-        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED  # type: ignore[union-attr]
+        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -117,9 +117,7 @@ def test_a_peers_other_text_is_told() -> None:
     assert render.TEXT_DIFFERS in render.report(changed) and render.TEXT_DIFFERS not in render.report(same)
 
 
-def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "no" / "run.jsonl"):
         assert terminal.main(["Once", "--max-tokens", "4", "--save", str(place)]) == 1
         told = capsys.readouterr()
@@ -203,9 +201,7 @@ def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
     assert advice in error and error.count("\n") == 1
 
 
-def test_the_traceback_is_shown_to_who_asks(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_traceback_is_shown_to_who_asks(capsys, monkeypatch) -> None:
     monkeypatch.setenv("SPECDEC_DEBUG", "1")
     assert terminal.main(["x", "--temperature", "-1"]) == 2
     first, *_, last = capsys.readouterr().err.splitlines()
@@ -213,9 +209,7 @@ def test_the_traceback_is_shown_to_who_asks(
 
 
 @pytest.mark.long
-def test_the_bench_prints_a_table_and_one_line_of_json(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
-) -> None:
+def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_path, shallow) -> None:
     few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
     monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))  # this process has much to look through
@@ -239,9 +233,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
-def test_the_bench_measures_a_pair_from_folders(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
-) -> None:
+def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path: Path, shallow: str) -> None:
     """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
@@ -302,9 +294,7 @@ def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
 
-def test_ctrl_c_gets_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path: Path) -> None:
     """And what ran until then is saved."""
     saved, events = tmp_path / "run.jsonl", toyrun.events()[:9]
 
@@ -318,9 +308,7 @@ def test_ctrl_c_gets_one_sentence(
     assert list(Trace.load(saved).events) == events
 
 
-def test_a_target_that_failed_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_target_that_failed_is_no_success(monkeypatch, capsys) -> None:
     broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
     monkeypatch.setattr(engine, "race", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
     assert terminal.main(["Once"]) == 1

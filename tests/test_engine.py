@@ -61,9 +61,7 @@ def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
 
 
-def test_models_in_memory_run_as_they_are(
-    in_memory: tuple[Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
@@ -77,7 +75,7 @@ def test_models_in_memory_run_as_they_are(
         for prompt in (messages, tokens):
             run = engine.race(prompt, "draft_model", 3, params=SHORT)
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
-        assert engine.models.target.model is target  # type: ignore[attr-defined]
+        assert engine.models.target.model is target
         assert engine.choose().speedup > 0 and not stored.file().exists()  # such models have no name to be known by
 
 
@@ -87,9 +85,9 @@ def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
     assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
     with pytest.raises(ValueError, match="a list is no drafter"):
-        engine.race(PROMPT, [1], 2)  # type: ignore[arg-type]
+        engine.race(PROMPT, [1], 2)
     with pytest.raises(ValueError, match="a Echo is no rule"):
-        engine.race(PROMPT, "none", rule=Echo())  # type: ignore[arg-type]
+        engine.race(PROMPT, "none", rule=Echo())
 
 
 def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,9 +117,7 @@ def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: st
     assert ids(events[0]) == ids(events[1]) == expected
 
 
-def test_costs_are_measured_once_and_known_to_the_next_engine(
-    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         unknown = engine.choose(measure=False)

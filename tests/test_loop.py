@@ -60,7 +60,7 @@ def end(events: Sequence[Event]) -> Finished:
 
 
 def task(drafter: object = None, params: SamplingParams = GREEDY, **changes: object) -> Task:
-    return replace(Task(TARGET, (0, 5), params, drafter or DraftModelDrafter(DRAFT)), **changes)  # type: ignore[arg-type]
+    return replace(Task(TARGET, (0, 5), params, drafter or DraftModelDrafter(DRAFT)), **changes)
 
 
 PLAIN = ids(run(task(NoDrafter())))
@@ -134,7 +134,7 @@ def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
     drafter = Oracle()
     assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [16]
-    drafter.deepest = 6  # type: ignore[attr-defined]
+    drafter.deepest = 6
     assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [6]
     assert [event.k for event in run(task(drafter, k=3)) if isinstance(event, Started)] == [3]
 
@@ -190,7 +190,7 @@ class Broken:
         self.calls += 1
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
             return Proposal()
-        return self.draft(k)  # type: ignore[no-any-return]
+        return self.draft(k)
 
 
 BAD = bad_drafts(12)
@@ -222,7 +222,7 @@ def test_a_drafter_that_recovers_stays_on() -> None:
 
 
 class BadTarget(TableModel):
-    def forward(self, tokens, cache, parents=(), rows=1):  # type: ignore[no-untyped-def]
+    def forward(self, tokens, cache, parents=(), rows=1):
         out = super().forward(tokens, cache, parents, rows)
         if len(cache.tokens) > 20:
             out[-1, 0] = float("nan")
@@ -242,7 +242,7 @@ def test_a_target_that_breaks_ends_the_run_and_keeps_the_text() -> None:
 def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
     stream = generate(task())
     seen = list(itertools.islice(stream, stop_after))
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert ids(seen) == PLAIN[: len(ids(seen))]
     assert list(stream) == []
 
@@ -283,12 +283,12 @@ class BrokenRule(Rule):
 
 
 class BrokenCache(TableModel):
-    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+    def new_cache(self, capacity: int) -> None:
         raise MemoryError("no room for a cache")
 
 
 class FullCard(TableModel):
-    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+    def new_cache(self, capacity: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
 
@@ -321,9 +321,7 @@ def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object
 
 @pytest.mark.parametrize("details", [True, False])
 @pytest.mark.parametrize("what", ["cache", "rule", "sampler", "piece", "bytes", "describe"])
-def test_every_run_ends_with_finished_whatever_breaks(
-    what: str, details: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, monkeypatch) -> None:
     one = task(Oracle(), k=3, details=details, piece=" {}".format)
     sampler: Sampler | None = None
     match what:
@@ -334,9 +332,9 @@ def test_every_run_ends_with_finished_whatever_breaks(
         case "sampler":
             sampler = BrokenSampler(0)
         case "piece":
-            one = replace(one, piece=from_the_tenth_call(one.piece))  # type: ignore[arg-type]
+            one = replace(one, piece=from_the_tenth_call(one.piece))
         case "bytes":
-            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))  # type: ignore[arg-type]
+            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))
         case "describe":
             broken = from_the_tenth_call(loop.describe.verification)
             monkeypatch.setattr(loop.describe, "verification", broken)

@@ -76,9 +76,7 @@ def test_a_run_over_there_is_a_run_here(process: EngineProcess) -> None:
     assert texts(log) == texts(here.dumps()) and len(there.events) == len(here.events)
 
 
-def test_preparing_says_what_it_does_and_measures_each_drafter_once(
-    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp_path, monkeypatch) -> None:
     shutil.copytree(build.folder(), tmp_path / "specdec", ignore=shutil.ignore_patterns("*.json"))  # without costs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with contextlib.closing(EngineProcess()) as process:
@@ -143,7 +141,7 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
     monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
     sent = list[Any]()
-    calls.run(engines, sent.append, request, "cpu", "", str)  # type: ignore[arg-type]
+    calls.run(engines, sent.append, request, "cpu", "", str)
     assert 0 < max(counts) <= 3
     lines = "".join(item for item in sent if isinstance(item, str)).splitlines()
     assert len(lines) == len(encoded)  # the header and each event, once

@@ -3,7 +3,6 @@
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -31,9 +30,7 @@ WARM = SamplingParams(temperature=1.0)
 
 
 @pytest.mark.parametrize("key", ["match", "block"])  # test_cycles.py: shared noise judges as match does
-def test_every_random_path_gives_the_targets_distribution(
-    key: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_random_path_gives_the_targets_distribution(key: str, record_property) -> None:
     few = [case for case in cases(key) if case.k > 0 and case.vocabulary ** (case.length + 1) <= 64]
     walked = proved(random.Random(2).sample(few, 100), 64, record_property, key)
     assert len(walked) >= 60
@@ -195,9 +192,9 @@ def test_a_block_can_be_judged_again_from_its_events() -> None:
         wanted = ["accepted"] * kept + ["rejected"] + ["discarded"] * len(event.positions)
         assert [position.status for position in event.positions] == wanted[: len(event.positions)]
         if kept < len(event.positions):
-            assert event.distribution == replace(event.positions[kept].residual, sample=None)  # type: ignore[type-var]
+            assert event.distribution == replace(event.positions[kept].residual, sample=None)
         seen[kept] += 1
-        assert tuple(from_dict(to_dict(event)).positions) == event.positions  # type: ignore[union-attr]
+        assert tuple(from_dict(to_dict(event)).positions) == event.positions
     assert set(seen) == {0, 1, 2, 3}
 
 
@@ -237,9 +234,7 @@ def test_deep_drafts_in_whole_loops_give_the_targets_distribution(key: str) -> N
 
 
 @pytest.mark.parametrize(("key", "status"), [("match", 0), ("block", 0), ("shared_noise", 0), ("typical", 1)])
-def test_the_prover_takes_a_rule(
-    key: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_prover_takes_a_rule(key: str, status: int, monkeypatch, capsys) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)

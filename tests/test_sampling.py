@@ -154,7 +154,7 @@ def test_the_smallest_coin_keeps_nothing_impossible() -> None:
 
 def with_coin(u: float) -> RandomSampler:
     sampler = RandomSampler(0)
-    sampler._random = SimpleNamespace(random=lambda: u)  # type: ignore[assignment]
+    sampler._random = SimpleNamespace(random=lambda: u)
     return sampler
 
 

@@ -60,7 +60,7 @@ PARENTS = (-1, -1, 0, 0, 0, 1, 2)
 TREES: tuple[tuple[tuple[Status, ...], tuple[int, ...]], ...] = (
     (("rejected", "accepted", "discarded", "discarded", "discarded", "accepted", "discarded"), (1, 5)),
     (("accepted", "discarded", "rejected", "rejected", "rejected", "discarded", "discarded"), (0,)),
-    (("rejected", "rejected", *["discarded"] * 5), ()),  # type: ignore[list-item]
+    (("rejected", "rejected", *["discarded"] * 5), ()),
 )
 
 

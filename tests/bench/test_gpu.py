@@ -13,9 +13,7 @@ from tools.bench import __main__ as bench
 from tools.bench import gpu
 
 
-def test_without_a_gpu_the_suite_ends_with_one_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_gpu_the_suite_ends_with_one_sentence(capsys, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert bench.main(["--suite", "gpu", "--json", str(tmp_path / "report.json")]) == 2
     error = capsys.readouterr().err
@@ -39,9 +37,7 @@ def test_a_stage_gives_rows_of_json(stage: str, capsys: pytest.CaptureFixture[st
         assert all(row["seconds_per_step"] > 0.0 for row in rows)
 
 
-def test_a_stage_that_breaks_or_hangs_costs_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stage_that_breaks_or_hangs_costs_no_other(tmp_path: Path, monkeypatch, capsys) -> None:
     """Its rows stay; the next start measures it again, and those that went well no more."""
     codes = {
         "good": "print('a word'); print('{\"x\": 1}')",
@@ -59,7 +55,7 @@ def test_a_stage_that_breaks_or_hangs_costs_no_other(
     def report() -> dict[str, Any]:
         assert bench.main(["--suite", "gpu", "--device", "cpu", "--json", str(path)]) == 0
         capsys.readouterr()
-        return json.loads(path.read_text())  # type: ignore[no-any-return]
+        return json.loads(path.read_text())
 
     first = report()
     ended = {name: rows[-1]["ended"] for name, rows in first["stages"].items()}

@@ -97,7 +97,7 @@ class Faulty:
         self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
 
     def propose(self, tokens: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        proposal = self.inner.propose(tokens, k, params, sampler)  # type: ignore[attr-defined]
+        proposal = self.inner.propose(tokens, k, params, sampler)
         self.calls += k > 0
         if k and self.calls == 2:
             if self.how == "raises":
@@ -111,7 +111,7 @@ class Faulty:
 @pytest.mark.parametrize("how", ["raises", pytest.param("gives NaN", marks=pytest.mark.long)])
 def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
     params = SamplingParams(max_tokens=24)
-    events = events_of(lambda view: Faulty(make(view), how), params, 3)  # type: ignore[arg-type,return-value]
+    events = events_of(lambda view: Faulty(make(view), how), params, 3)
     assert [event.fatal for event in events if isinstance(event, Failed)] == [False]
     assert ids(events) == plain_text(24)
     assert isinstance(events[-1], Finished) and events[-1].reason == "length"

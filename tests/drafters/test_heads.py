@@ -57,7 +57,7 @@ class Watched(Run):
             self.logits.append(step(pending)[0].clone())
             return self.logits[-1]
 
-        self.drafter.step = lambda pending: watched(pending)[None]  # type: ignore[method-assign]
+        self.drafter.step = lambda pending: watched(pending)[None]
 
 
 GREEDY = SamplingParams()

@@ -72,9 +72,7 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
         torch.testing.assert_close(expected, (x @ weights[f"lm_heads.{head}.weight"].T)[0], atol=1e-3, rtol=1e-3)
 
 
-def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(tmp_path: Path, capsys) -> None:
     (family := tmp_path / "family").mkdir()
     for name in ("target", "tokenizer", "draft_model"):
         (family / name).symlink_to(FAMILY / name)

@@ -181,9 +181,7 @@ def test_a_family_has_further_drafts(tmp_path: Path) -> None:
     ("there", "error", "device"),
     [(False, None, "cpu"), (True, RuntimeError("no kernel image is available"), "cpu"), (True, None, "cuda")],
 )
-def test_auto_is_a_gpu_that_can_add(
-    monkeypatch: pytest.MonkeyPatch, there: bool, error: Exception | None, device: str
-) -> None:
+def test_auto_is_a_gpu_that_can_add(monkeypatch, there: bool, error: Exception | None, device: str) -> None:
     def ones(*_: object, device: str) -> float:
         if error is not None:
             raise error

@@ -201,9 +201,7 @@ def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", reading.BLOCKS)
-def test_a_target_in_the_files_codes_is_the_same_in_torch(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_in_the_files_codes_is_the_same_in_torch(kind: str, tmp_path: Path, monkeypatch) -> None:
     """Its inputs are rounded to 8 bits: near the numbers' own distribution, and not that; drafts change no token."""
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)

@@ -50,9 +50,7 @@ def test_a_pair_runs_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert spoken == plain and len(plain) == 12
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path: Path, monkeypatch) -> None:
     target, draft = toypairs.pair_into(tmp_path)
     monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):

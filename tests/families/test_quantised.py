@@ -64,7 +64,7 @@ def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Fam
 def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:
     copy = alone.drafters["quantised"].part
     assert copy.model() is copy.model() and copy.model().stored == torch.int8
-    assert copy.model().embedding is alone.target.embedding  # type: ignore[attr-defined]
+    assert copy.model().embedding is alone.target.embedding
 
 
 @pytest.mark.parametrize(("kind", "stored"), [("Q4_1", GGUF), ("Q5_0", torch.int8)])

@@ -17,7 +17,7 @@ from tests import nodejs
 
 
 def position(node: int, status: str) -> Position:
-    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)  # type: ignore[arg-type]
+    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)
 
 
 def cycle(lane: str, number: int, start: float, statuses: list[str], total: int, draft: float, verify: float) -> list:

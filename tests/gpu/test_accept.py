@@ -101,7 +101,7 @@ class Batch:
         return verdicts
 
     def records(self) -> list[Record]:
-        def cycle(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+        def cycle(rows, drafted, distributions, coins, own, limit):
             yes = torch.ones(1)
             return packed(accept(rows, drafted, distributions, coins, own, limit), drafted, coins, limit, yes, yes)
 

@@ -99,7 +99,7 @@ def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) ->
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
     plain = list(loop.generate(one := task(kind, 5, **changes), table(one)))
     device = list(on_device(task(kind, 5, **changes)))
-    assert ids(device) == ids(plain) and device[-1].reason == "context"  # type: ignore[union-attr]
+    assert ids(device) == ids(plain) and device[-1].reason == "context"
 
 
 DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  # cycle by cycle, then again
@@ -303,7 +303,7 @@ def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, mo
 def test_a_short_run_has_one_graph_a_step() -> None:
     for tokens, context in ((40, 512), (236, 512), (400, 1024)):
         one = task("like", params=replace(WARM, max_tokens=tokens))
-        one.target = SimpleNamespace(context=context)  # type: ignore[assignment]
+        one.target = SimpleNamespace(context=context)
         capacity = lane.capacity(one)
         assert capacity >= len(one.prompt) + tokens and (capacity + one.k + 1) & (capacity + one.k) == 0
 

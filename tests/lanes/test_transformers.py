@@ -103,9 +103,7 @@ def test_stopping_the_race_ends_its_thread_between_two_cycles(family: zoo.Family
 
 
 @pytest.mark.parametrize("fails_at", [0, 2], ids=["loading", "in a cycle"])
-def test_a_fault_of_its_own_harms_no_other_lane(
-    family: zoo.Family, monkeypatch: pytest.MonkeyPatch, fails_at: int
-) -> None:
+def test_a_fault_of_its_own_harms_no_other_lane(family: zoo.Family, monkeypatch, fails_at: int) -> None:
     alone, cycle, calls = list(race(family, PROMPT, "draft_model", K, WARM)), peer.AssistedExecutor.cycle, count()
 
     def broken(*given: Any) -> Any:

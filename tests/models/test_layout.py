@@ -72,8 +72,8 @@ def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypa
     first = lean("qwen3")
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = lean("qwen3")
-    assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
-    assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]
+    assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)
+    assert first.head.stride() != other.head.stride()
     assert torch.allclose(logits(first), logits(other), atol=2e-5)
 
 
@@ -93,4 +93,4 @@ def test_a_cut_vocabulary_leaves_the_matrix_whole() -> None:
 def test_layouts_are_not_timed_before_cuda_has_started() -> None:
     """ZeroGPU emulates CUDA while models are loaded."""
     emulated = SimpleNamespace(device=torch.device("cuda"), shape=(8, 8), dtype=torch.float32)
-    assert not device.outputs_first(emulated)  # type: ignore[arg-type]
+    assert not device.outputs_first(emulated)

@@ -235,8 +235,7 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
         for model, cache in zip(models, caches, strict=True):
             model.forward(TEXT[:9], cache)
         found, expected = (
-            model.run_layers(x, cache, 9, **options)  # type: ignore[arg-type]
-            for model, cache in zip(models, caches, strict=True)
+            model.run_layers(x, cache, 9, **options) for model, cache in zip(models, caches, strict=True)
         )
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
 
@@ -382,9 +381,7 @@ def loads_anew() -> bool:
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux tells its processor so")
 @pytest.mark.parametrize("does", [None, "exit 1", 'for last; do :; done; echo nonsense > "$last"', "exit 0"])
-def test_where_it_cannot_be_compiled_torch_runs_the_model(
-    does: str | None, fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_cannot_be_compiled_torch_runs_the_model(does: str | None, fresh: Path, monkeypatch) -> None:
     found = None if does is None else compiler(fresh, does)
     monkeypatch.setattr(build.shutil, "which", lambda name: found)
     model, again = made(GROUPED), made(GROUPED, in_torch=True)
@@ -417,9 +414,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @needed
 @pytest.mark.parametrize("how", DAMAGES)
-def test_it_is_compiled_once_and_again_where_it_was_damaged(
-    how: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh: Path, monkeypatch) -> None:
     if how == "another's" and os.geteuid():
         pytest.skip("only root can give a file away")
     count = fresh / "count"

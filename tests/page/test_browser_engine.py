@@ -6,7 +6,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -121,9 +121,7 @@ CHATS = (None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(
 
 
 @pytest.mark.parametrize("texts", [1500, pytest.param(5000, marks=pytest.mark.long)])
-def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
-    tmp_path: Path, texts: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path: Path, texts: int, record_property) -> None:
     """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
     tokenizer = load_tokenizer(menu.FAMILY / "tokenizer")
     record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, CHATS, texts))
@@ -131,9 +129,7 @@ def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
 
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(tmp_path: Path, record_property) -> None:
     place = hub.find(SMOLLM2)
     tokenizer, chat = load_tokenizer(place), load_chat(place)
     assert chat is not None

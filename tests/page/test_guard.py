@@ -118,9 +118,7 @@ def test_no_file_is_taken_and_no_address_is_fetched(client: httpx.Client, path: 
         assert client.post(place + path).status_code == client.get(place + path).status_code == 404
 
 
-def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(
-    monkeypatch: pytest.MonkeyPatch, launched: Any
-) -> None:
+def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(monkeypatch, launched: Any) -> None:
     monkeypatch.setenv(EXPOSURE, "public")
     monkeypatch.setattr(guard, "BURST_S", 60.0)
     with httpx.Client(base_url=launched(), timeout=60) as client:

@@ -27,7 +27,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
 def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
     tickets = [line.join("run", address, leads) for address in addresses]
     assert all(tickets)
-    return tickets  # type: ignore[return-value]
+    return tickets
 
 
 def served(line: Turns, tickets: list[Ticket]) -> list[int]:

@@ -212,11 +212,9 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     assert not session.machine.busy()
 
 
-def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path: Path, monkeypatch) -> None:
     assert all(recorded.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
-    assert recorded.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
+    assert recorded.recorded_certificates(["toy"]) == {}
     monkeypatch.setattr(recorded, "CERTIFICATES", tmp_path / "none.json")
     assert recorded.recorded_certificates("toy") == {}
 

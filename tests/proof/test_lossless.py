@@ -62,9 +62,7 @@ def planted(key: str) -> tuple[Case, JointDistribution]:
 
 
 @pytest.mark.parametrize("key", MISTAKES)
-def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(
-    key: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(key: str, record_property) -> None:
     mistake = MISTAKES[key]
     if mistake.rule and mistake.least_k > 2:
         assert distance(CycleCase(2, mistake.least_k, tuple(range(mistake.least_k))), mistake.rule())[0] > 1e-5

@@ -43,9 +43,7 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(re.findall(r"^ ?\d+ +\d+ .*e-\d\d$", out, re.MULTILINE)) > 20
 
 
-def test_a_lossy_verifier_is_not_lossless(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lossy_verifier_is_not_lossless(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[:1])
     monkeypatch.setattr(prove, "groups", few)
     assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
@@ -154,9 +152,7 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
 @pytest.mark.parametrize(
     "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
 )
-def test_a_verifier_that_is_right_in_its_own_way_is_not(
-    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path: Path, source: str, monkeypatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[::2])
     monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::18] for name, some in groups(trees).items()})
     assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))

@@ -144,9 +144,7 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
             server.tokenize("Once")  # which would be answered
 
 
-def test_the_terminal_ends_at_a_server_that_drips(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys.modules["specdec.cli.certify"], "HOUR_S", 0.5)
     with Stub(dripping) as stub:
         assert cli.main(["certify", "--server", stub.address]) == 2

@@ -156,9 +156,7 @@ ASKED = ("--draws", "100", "--json")
 
 
 @pytest.mark.long
-def test_the_terminal_tells_it_and_leaves_with_its_status(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
     with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
         assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1

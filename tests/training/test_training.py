@@ -126,9 +126,7 @@ def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(
         assert (drawn[-1] in ends) == (len(drawn) < 40) and not set(drawn[:-1]) & ends
 
 
-def test_with_longer_prompts_fewer_texts_are_written_at_once(
-    family: zoo.Family, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_longer_prompts_fewer_texts_are_written_at_once(family: zoo.Family, monkeypatch) -> None:
     monkeypatch.setattr("specdec.figures.machine.free_memory", lambda: 2**27)
     rows = [Writer(family, prompts).rows for prompts in ([], PROMPTS, [PROMPTS[0] * 40])]
     assert 1 < rows[2] < rows[0] < rows[1]
@@ -446,9 +444,7 @@ def test_taps_differ_in_a_target_of_few_layers() -> None:
     assert distinct_taps(24) == (2, 12, 21)
 
 
-def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "photo.png").write_text("")
@@ -466,9 +462,7 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(
     assert not (tmp_path / "new").exists()
 
 
-def test_too_few_texts_and_files_of_something_else_are_told(
-    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_few_texts_and_files_of_something_else_are_told(target: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
     monkeypatch.setattr("specdec.training.train.MIN_EXAMPLES", 4)
