@@ -175,6 +175,7 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "llama3 without its factors": (
         "llama", config(rope_parameters={"rope_type": "llama3", "factor": 2.0}), "low_freq",
     ),
+    "another activation": ("llama", config(hidden_act="relu"), "the activation relu is not supported"),
     "partial rotary": ("llama", config(partial_rotary_factor=0.5), "partial_rotary_factor is not 1"),
     # Tensors.
     "more layers than said": ("llama", config(num_hidden_layers=3), r"holds model\.layers\.3"),

@@ -204,7 +204,7 @@ def test_what_fits_no_drafter_is_refused_with_the_reason(what: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("theirs", "reason"),
     [
-        (words(23, w5="x"), "id 5 is 'w5' for the target and 'x' for the draft model"),
+        (words(23, w5="x"), "id 5 is 'w5' for the target and 'x' for the draft model.* of the target's own family"),
         (words(20), "id 20 is 'w20' for the target and ''"),
     ],
 )

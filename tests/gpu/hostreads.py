@@ -12,10 +12,6 @@ WAITS = {
 }  # fmt: skip
 
 
-class HostRead(AssertionError):
-    """The host would have to wait here."""
-
-
 class HostReads(TorchDispatchMode):
     def __init__(self, refuse: bool) -> None:
         super().__init__()
@@ -25,7 +21,7 @@ class HostReads(TorchDispatchMode):
         if func.overloadpacket.__name__ in WAITS:
             self.count += 1
             if self.refuse:
-                raise HostRead(f"{func} makes the host wait")
+                raise AssertionError(f"{func} makes the host wait")
         return func(*args, **(kwargs or {}))
 
 

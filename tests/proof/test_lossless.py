@@ -45,15 +45,6 @@ def test_every_random_path_gives_the_targets_distribution(record_property: Calla
     assert sum(case.end for case in walked) >= 50
 
 
-@pytest.mark.parametrize("drafter", ["model", "point", "sampled", "without replacement", "top"])
-def test_one_large_toy_a_drafter(drafter: str) -> None:
-    trees = drafter in ("sampled", "without replacement")
-    case = Case(3, 2, 2 if trees else 3, SamplingParams(temperature=0.9), drafter, seed=5)
-    error, paths = shipped_error(case, 40_000)
-    assert error <= EXACT
-    assert paths >= 81
-
-
 def planted(key: str) -> tuple[Case, JointDistribution]:
     mistake = MISTAKES[key]
     drafter = "point" if mistake.needs_point_mass else "model"
