@@ -41,7 +41,7 @@ def quick_process() -> None:
 
 
 @pytest.fixture(scope="session")
-def shallow(tmp_path_factory: pytest.TempPathFactory) -> str:
+def shallow(tmp_path_factory) -> str:
     from tests.shallow import write
 
     return str(write(tmp_path_factory.mktemp("families") / "shallow"))

@@ -35,7 +35,7 @@ def engine(shallow: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def in_memory(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
+def in_memory(tmp_path_factory) -> tuple[Any, Any, Any]:
     """A Llama of transformers, a draft for it, and their tokenizer."""
     folders = toypairs.pair_into(tmp_path_factory.mktemp("pair"))
     target, draft = (transformers.AutoModelForCausalLM.from_pretrained(folder) for folder in folders)
@@ -61,7 +61,7 @@ def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
 
 
-def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_path: Path, monkeypatch) -> None:
+def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
@@ -90,7 +90,7 @@ def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
         engine.race(PROMPT, "none", rule=Echo())
 
 
-def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch) -> None:
     forward, left = engine.models.target.forward, iter(range(6))
 
     def breaks(*arguments: Any, **options: Any) -> Any:
@@ -136,7 +136,7 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path,
         assert third.choose(measure=False) == unknown
 
 
-def test_costs_of_another_version_are_left(shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_of_another_version_are_left(shallow: str, tmp_path, monkeypatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         models = engine.models
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
@@ -203,7 +203,7 @@ engine.close()
 
 
 @pytest.mark.long
-def test_mypy_knows_the_types_of_a_users_program(tmp_path: Path) -> None:
+def test_mypy_knows_the_types_of_a_users_program(tmp_path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     site = tmp_path / "site"
     install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]

@@ -196,14 +196,14 @@ def broken_invariants(cases: range) -> Counter[str]:
 
 
 @pytest.mark.parametrize("cases", [range(2_000), pytest.param(range(2_000, 10_000), marks=pytest.mark.long)])
-def test_no_invariant_breaks(cases: range, record_property: Callable[[str, object], None]) -> None:
+def test_no_invariant_breaks(cases: range, record_property) -> None:
     broken = broken_invariants(cases)
     record_property("cases", len(cases))
     record_property("invariants broken", broken.total())
     assert not broken
 
 
-def test_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_residual_is_seen(monkeypatch) -> None:
     for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
         monkeypatch.setitem(globals(), "residual", wrong)
         assert broken_invariants(range(120))

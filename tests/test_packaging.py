@@ -123,7 +123,7 @@ def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -
     }
 
 
-def test_menus_hide_what_the_wheel_leaves_out(wheel: dict[str, Path], tmp_path: Path, monkeypatch) -> None:
+def test_menus_hide_what_the_wheel_leaves_out(wheel: dict[str, Path], tmp_path, monkeypatch) -> None:
     for place, path in wheel.items():
         if place.startswith("specdec/assets/family/"):
             (link := tmp_path / place).parent.mkdir(parents=True, exist_ok=True)

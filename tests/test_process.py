@@ -111,7 +111,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(process: EngineProcess) 
         items(process.call("no such call"))
 
 
-def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch) -> None:
     with contextlib.closing(EngineProcess()) as process:
         monkeypatch.setattr(process, "start", lambda: (_ for _ in ()).throw(OSError("too many open files")))
         with pytest.raises(ProcessDied):
@@ -124,7 +124,7 @@ def generators_of_ours() -> int:
     return sum(bool(frame.f_code.co_flags & inspect.CO_GENERATOR) for frame in frames)
 
 
-def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
     """In the engine's process the loop and the lanes' turns; in the page's Gradio's function and what it calls."""
     counts, encoded = list[int](), list[int]()
 
@@ -191,7 +191,7 @@ def hung(process: EngineProcess) -> Generator[Any, None, None]:
 
 @pytest.mark.long
 def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(
-    process: EngineProcess, hung: Any, monkeypatch: pytest.MonkeyPatch
+    process: EngineProcess, hung: Any, monkeypatch
 ) -> None:
     first = process.start()
     closing = threading.Thread(target=hung.close, daemon=True)  # as Gradio does, on a thread that nothing may hold up
@@ -255,14 +255,14 @@ CALLS = {"fine": fine, "spoil": spoil, "half": half, "full": full}
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+def toy(tmp_path, monkeypatch) -> Iterator[EngineProcess]:
     (tmp_path / "toy_engine.py").write_text(ENGINE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     with contextlib.closing(EngineProcess("toy_engine")) as process:
         yield process
 
 
-def test_its_environment_is_set_before_it_imports_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_environment_is_set_before_it_imports_an_engine(tmp_path, monkeypatch) -> None:
     code = "import os; HERE = os.environ['HERE']; CALLS = {'ask': lambda engines, send: send(HERE)}"
     (tmp_path / "asking_engine.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -96,7 +96,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent: tuple[Platform, Session]) -> No
     assert platform.ends.get() == "whole" and session.process._process is None  # nothing was on the CPU
 
 
-def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkeypatch) -> None:
     platform, session = lent
     with contextlib.closing(session.run(LONG)) as running:
         assert any(item and isinstance(item, str) for item in running)
@@ -112,7 +112,7 @@ def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkey
         list(running)
 
 
-def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypatch) -> None:
     platform, session = lent
     monkeypatch.setattr(platform, "refusal", QUOTA)
     *items, last = (item for item in session.run(SHORT) if item)
@@ -121,7 +121,7 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypa
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 
-def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch) -> None:
     platform, session = lent
 
     def mistaken(*_: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch: py
         list(call(session, SHORT))
 
 
-def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path, monkeypatch) -> None:
     code = "import sys; sys.exit(7 if not {'torch', 'gradio'} & {*sys.modules} else 'too late')"
     (tmp_path / "spaces.py").write_text(code, encoding="utf-8")
     monkeypatch.setenv("SPACES_ZERO_GPU", "true")

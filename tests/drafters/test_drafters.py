@@ -155,13 +155,6 @@ def test_prompt_lookup_copies_what_followed_the_longest_and_latest_match(text: l
     assert lookup(text, 3) == draft
 
 
-def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
-    drafter, text = PromptLookupDrafter(), [1, 2, 3]
-    for token in (1, 2, 3, 1, 9, 2, 3):
-        text.append(token)
-        assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == lookup(text, 3)
-
-
 def test_drafts_are_warped_as_the_target_is() -> None:
     """The first token's distribution. Unwarped drafts keep the text right, and are rejected more often.
 

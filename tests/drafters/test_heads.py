@@ -169,15 +169,6 @@ def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None
     assert 0.0 < fresh < wrong
 
 
-def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
-    weights = eagle3_weights(ids=range(23))
-    del weights["d2t"], weights["t2d"]
-    head = Eagle3Head(Config.parse(eagle3_config(range(23))), weights, TARGET, TAPS)
-    run = Watched(lambda view: Eagle3Drafter(view, head, 99))
-    run.propose(1)
-    assert torch.allclose(run.logits[0], naive_eagle3(weights, TEXT, []), atol=1e-4)
-
-
 def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
     config, weights = Config.parse(eagle3_config()), eagle3_weights()
     with pytest.raises(ValueError, match=r"lacks midlayer\.hidden_norm"):

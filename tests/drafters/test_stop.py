@@ -1,14 +1,12 @@
 """Whether a draft is long enough: by how sure it is, by what one more row costs, and by all that may follow it."""
 
 import math
-import random
-from statistics import mean
 
 import pytest
 import torch
 
 from specdec.drafters.base import confidence
-from specdec.drafters.stop import Calibration, DraftLengthController, Rate, Share
+from specdec.drafters.stop import DraftLengthController, Rate, Share
 from specdec.types import Costs
 
 FLAT = Costs(0.1, (1.0,) * 9)
@@ -49,30 +47,6 @@ def test_the_faster_the_others_are_the_sooner_it_ends() -> None:
     assert asked.rate.value == 2.0 and length(asked) == 2
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.5, 0.8)])
-def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: float, high: float) -> None:
-    found, rng = Calibration(), random.Random(1)
-    chances = {0.2: low, 0.95: high}
-    seen = {confidence: list[float]() for confidence in chances}
-    for n in range(4000):
-        confidence = rng.choice(list(chances))
-        log_odds = found.log_odds(confidence)
-        if n >= 1000:
-            seen[confidence].append(found.chance(log_odds))
-        found.learn(log_odds, rng.random() < chances[confidence])
-    for confidence, chance in chances.items():
-        assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
-
-
-def test_what_was_seen_fades() -> None:
-    share = Share(0.5, 2.0)
-    assert share.value == 0.5 < share.upper
-    share.add(30, 30)
-    assert share.value > 0.9
-    share.add(0, 100)
-    assert share.value < 0.1
-
-
 @pytest.mark.parametrize("others", [(), (2.0,), (2.0, 1.0, -3.0)])
 def test_confidence_in_a_favourite_is_told_against_the_runner_up(others: tuple[float, ...]) -> None:
     for place in range(len(others) + 1):
@@ -84,14 +58,3 @@ def test_confidence_in_a_favourite_is_told_against_the_runner_up(others: tuple[f
 def test_confidence_in_a_drawn_token_is_its_chance_in_the_distribution_that_it_was_drawn_from() -> None:
     distribution = torch.tensor([0.1, 0.7, 0.2])
     assert confidence(torch.zeros(1, 3), 1, distribution) == pytest.approx(0.7)
-
-
-def test_it_learns_what_its_confidence_is_worth() -> None:
-    asked = DraftLengthController(Rate())
-    for _ in range(200):  # of every two tokens the sure one is kept, and the unsure one is not
-        asked.begin(FLAT.cycles(8))
-        asked(0.95, 0)
-        asked(0.05, 1)
-        asked.learn(accepted=1, judged=2)
-    asked.begin(FLAT.cycles(8))
-    assert not asked(0.95, 0) and asked(0.05, 1)

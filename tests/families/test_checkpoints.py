@@ -139,7 +139,7 @@ def halved(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_a_checkpoint_is_read_as_transformers_reads_it(what: str, tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_as_transformers_reads_it(what: str, tmp_path) -> None:
     kind, changes, edit = SAME[what]
     folder = folder_of(tmp_path / "model", kind, **changes)
     edit(folder)
@@ -201,14 +201,14 @@ def refused(call: Callable[[], Any], folder: Path, reason: str) -> None:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
+def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_path) -> None:
     kind, edit, reason = REFUSED[what]
     folder = folder_of(tmp_path / "model", kind)
     edit(folder)
     refused(lambda: zoo.load_pair(folder, dtype=torch.float32), folder, reason)
 
 
-def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch) -> None:
     found = [json.loads(path.read_text()) for path in FAMILY.rglob("config.json")]
     found = [data for data in found if "model_type" in data]
     completed = [Config.parse({name: v for name, v in data.items() if name != "hidden_act"}) for data in found]
@@ -217,7 +217,7 @@ def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatc
     assert [Config.parse(data) for data in found] == completed and len(found) >= 5
 
 
-def test_a_heads_window_is_kept(tmp_path: Path) -> None:
+def test_a_heads_window_is_kept(tmp_path) -> None:
     said = speculators(False)
     said["transformer_layer_config"] |= {"layer_types": ["sliding_attention"], "sliding_window": 3}
     found = published.load_drafter(written(tmp_path / "head", eagle3_weights(), said), TARGET, words(VOCABULARY))
@@ -232,7 +232,7 @@ def test_a_heads_window_is_kept(tmp_path: Path) -> None:
 
 
 # Tokenizers.
-def test_a_tokenizer_neither_cuts_nor_pads(tmp_path: Path) -> None:
+def test_a_tokenizer_neither_cuts_nor_pads(tmp_path) -> None:
     tokenizer = words(VOCABULARY)
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=20)

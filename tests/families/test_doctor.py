@@ -68,7 +68,7 @@ FAULTS: list[tuple[str, Plant, set[str]]] = [
 
 @pytest.mark.parametrize(("head", "plant", "kinds"), FAULTS, ids=[" ".join((h, *sorted(k))) for h, _, k in FAULTS])
 def test_a_planted_fault_is_named(
-    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path: Path
+    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path
 ) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
     assert (found.status, {way.kind for way in found.best.conventions}) == (1, kinds)
@@ -81,7 +81,7 @@ def test_nothing_is_found_in_a_head_that_is_right(head: str, family: zoo.Family,
     assert found.status == 0 and found.best is found.stated
 
 
-def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path: Path) -> None:
+def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path) -> None:
     def untrained(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
         torch.manual_seed(0)
         return config, {name: torch.randn_like(w) * w.std() if w.dim() == 2 else w for name, w in weights.items()}
@@ -89,7 +89,7 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
     assert Examination(family, planted(tmp_path, "mtp", untrained), texts).diagnose().status == 2
 
 
-def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_mends_a_config(tmp_path, capsys) -> None:
     shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
     config = read_config(tmp_path / "head") | {"norm_output": True}
     (tmp_path / "head" / "config.json").write_text(json.dumps(config))

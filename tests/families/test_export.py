@@ -27,7 +27,7 @@ IDS = [0, 411, 17, 3000, 262, 4095, 8]
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("export") / "models"
     export("embedded", out)
     return out
@@ -72,7 +72,7 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
         torch.testing.assert_close(expected, (x @ weights[f"lm_heads.{head}.weight"].T)[0], atol=1e-3, rtol=1e-3)
 
 
-def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(tmp_path: Path, capsys) -> None:
+def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(tmp_path, capsys) -> None:
     (family := tmp_path / "family").mkdir()
     for name in ("target", "tokenizer", "draft_model"):
         (family / name).symlink_to(FAMILY / name)
@@ -86,7 +86,7 @@ def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(tmp
     assert "there is no config.json" in capsys.readouterr().err and not (tmp_path / "new").exists()
 
 
-def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
+def test_heads_that_are_refused_leave_nothing_behind(tmp_path) -> None:
     """Otherwise the second try would say that the target is there already."""
     (heads := tmp_path / "family" / "medusa").mkdir(parents=True)
     for name in ("target", "tokenizer"):
@@ -106,7 +106,7 @@ def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
     return [event.tokens for event in events if isinstance(event, Drafted)]
 
 
-def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path: Path) -> None:
+def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path) -> None:
     """They read and write through the target's matrices, and get their own; transformers takes one as an assistant."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -161,7 +161,7 @@ def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -
             text += event.tokens
 
 
-def test_a_family_has_further_drafts(tmp_path: Path) -> None:
+def test_a_family_has_further_drafts(tmp_path) -> None:
     for name in ("target", "tokenizer", "draft_model"):
         (tmp_path / name).symlink_to(FAMILY / name)
     (tmp_path / "draft_model_story").symlink_to(FAMILY / "draft_model")
@@ -193,9 +193,7 @@ def test_auto_is_a_gpu_that_can_add(monkeypatch, there: bool, error: Exception |
 
 
 @pytest.mark.parametrize("limit, counts", [("", {1, 2, 4}), ("2", {1, 2}), ("1", set())])
-def test_no_more_threads_are_tried_than_the_environment_allows(
-    monkeypatch: pytest.MonkeyPatch, limit: str, counts: set[int]
-) -> None:
+def test_no_more_threads_are_tried_than_the_environment_allows(monkeypatch, limit: str, counts: set[int]) -> None:
     family, tried = zoo.load("embedded"), list[int]()
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(torch, "set_num_threads", tried.append)

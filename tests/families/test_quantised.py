@@ -28,7 +28,7 @@ def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneSt
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """The embedded target, as others would bring it."""
     place = tmp_path_factory.mktemp("alone")
     for file in (*(FAMILY / "target").iterdir(), *(FAMILY / "tokenizer").iterdir()):
@@ -68,15 +68,13 @@ def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Fami
 
 
 @pytest.mark.parametrize(("kind", "stored"), [("Q4_1", GGUF), ("Q5_0", torch.int8)])
-def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
-    kind: str, stored: torch.dtype, tmp_path: Path
-) -> None:
+def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(kind: str, stored: torch.dtype, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     assert load_pair(path, dtype=torch.float32).drafters["quantised"].part.model().stored == stored
 
 
-def test_without_room_it_is_not_offered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_it_is_not_offered(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "check_room", lambda *_: None)
     monkeypatch.setattr(machine, "free_memory", lambda: 1_000)
     assert "quantised" not in load_pair(folder, dtype=torch.float32).drafters

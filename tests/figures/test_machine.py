@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from specdec.figures import machine
 
 
-def test_in_a_container_pages_of_files_count_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_container_pages_of_files_count_as_free(monkeypatch) -> None:
     """A model that was just downloaded fills them, and would not fit otherwise."""
     group = "/sys/fs/cgroup/memory."
     files = {

@@ -144,7 +144,7 @@ def retimed(trace: Trace, lane: str, when: Any) -> Trace:
     return replace(trace, events=tuple(map(move, trace.events)))
 
 
-def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path, monkeypatch) -> None:
     """One above τ, and one beside a baseline that stood still; a server and a calm run are believed."""
     monkeypatch.setattr(machine, "busy", lambda: False)
     calm = Trace.load(ASSETS / "traces" / "story.jsonl")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,7 +138,7 @@ def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingP
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch) -> None:
     monkeypatch.setattr(graphs, "SMALLEST", 256)
     start = time.perf_counter()
     cycle = cycle_of(kind, WARM, 100)
@@ -239,7 +238,7 @@ CALLS = {"fail": fail, "spoil": spoil}
 
 
 @pytest.fixture(autouse=True)
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def modules(tmp_path, monkeypatch) -> None:
     (tmp_path / "failing_capture.py").write_text(FAILING, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
 

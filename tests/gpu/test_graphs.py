@@ -32,7 +32,7 @@ WARM = SamplingParams(temperature=0.8, top_k=40, top_p=0.95, max_tokens=40, seed
 
 
 @pytest.fixture(autouse=True)
-def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_buckets(monkeypatch) -> None:
     """A text of fifty tokens then grows through three of them."""
     monkeypatch.setattr(graphs, "SMALLEST", 16)
     monkeypatch.setattr(graphs, "ALIGNED", 8)

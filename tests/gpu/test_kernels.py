@@ -23,7 +23,7 @@ LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
 
 @pytest.fixture(scope="module")
-def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPoolExecutor]:
+def interpreter(tmp_path_factory) -> Iterator[ProcessPoolExecutor]:
     """A process of its own: no other test meets Triton interpreting."""
     cache = str(tmp_path_factory.mktemp("triton"))
     with ProcessPoolExecutor(1, get_context("spawn"), kernelcases.set_up, (cache,)) as pool:
@@ -117,7 +117,7 @@ def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: t
     trial.IN_PROCESS.unfit.clear()
 
 
-def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_taken_with_a_reason(monkeypatch) -> None:
     model = lean("qwen3")
     assert trial.operations(model).reason == "there is no CUDA device"
     model.device = "cuda"

@@ -113,7 +113,7 @@ def adapted(kind: str, stops: bool = True, draw: float = 0.0, **changes: Any) ->
 
 
 @pytest.fixture
-def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def depths(monkeypatch) -> list[int]:
     """An adaptive drafter rests and tries again as above; the list is how many tokens a draft then had to catch up."""
     caught = list[int]()
     turns = weakref.WeakKeyDictionary[AdaptiveDrafter, Iterator[int]]()
@@ -192,7 +192,7 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(SHARED.idle) == SHARED.max_idle and cycle not in SHARED.idle.values()
 
 
-def test_heads_and_exits_have_cycles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_and_exits_have_cycles_of_their_own(monkeypatch) -> None:
     monkeypatch.setattr(SHARED, "max_idle", len(DRAFTS) + 1)
     SHARED.idle.clear()
     first = {kind: ids(list(on_device(task(kind)))) for kind in DRAFTS}
@@ -253,7 +253,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     assert isinstance(list(executor.generate(block))[-1], Finished)
 
 
-def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
     def end(events: Iterator[Event]) -> str | None:
         last = list(events)[-1]
         assert isinstance(last, Finished)
@@ -281,7 +281,7 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
 
 
 @pytest.mark.parametrize("kind", ["like", "eagle3"])
-def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch) -> None:
     """And what it then takes is prefill, no part of a draft."""
     form = drafting.DraftModelSteps if kind == "like" else drafting.Eagle3Steps
     told, prefill = list[str](), form.prefill
@@ -309,7 +309,7 @@ def test_a_short_run_has_one_graph_a_step() -> None:
 
 
 @pytest.fixture
-def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def crowded(monkeypatch) -> Iterator[SimpleNamespace]:
     """A device with room for one cycle; `refused` has how many waited whenever there was none."""
     device = SimpleNamespace(room=1, refused=[])
 

@@ -29,7 +29,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
     return clock
@@ -111,7 +111,7 @@ def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock: Clock, h
         assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
 
 
-def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch) -> None:
     """A processor takes so many rows at once, and one more is another turn. Between two depths nothing is guessed."""
     monkeypatch.setattr(Target, "seventh", 0.004)
     costs = probe(Family(clock, **CHAIN, alpha=0.5), "guesser")
@@ -127,7 +127,7 @@ def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock
     assert costs.at(0.8).at(0.8) == costs.at(0.8)
 
 
-def test_what_never_drafts_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_drafts_is_refused(clock: Clock, monkeypatch) -> None:
     family = Family(clock, **CHAIN, alpha=0.5)
     monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
     with pytest.raises(ValueError, match="drafted nothing"):

@@ -4,7 +4,6 @@ import copy
 import functools
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,7 +91,7 @@ folder_of = functools.partial(model_folder, tokenizer=words(VOCABULARY))
 
 
 @pytest.mark.parametrize("kind", grid(FAMILIES))
-def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(kind: str, tmp_path) -> None:
     model = reference(kind)
     ours = HuggingFaceModel.load(folder_of(tmp_path, model))
     assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT)
@@ -117,7 +116,7 @@ def generated(model: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", grid(WRITING))
-def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) -> None:
+def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path) -> None:
     model = reference(kind)
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
     family = zoo.load_pair(folder_of(tmp_path / "target", model), small, dtype=torch.float32)
@@ -126,7 +125,7 @@ def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
+def gemma(tmp_path_factory) -> zoo.Family:
     """With a draft model of our own decoder."""
     base = tmp_path_factory.mktemp("gemma")
     config = transformers.LlamaConfig(**{**BASE, "num_hidden_layers": 2})
@@ -148,7 +147,7 @@ def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> Non
     assert peer == plain and len(plain) == 12
 
 
-def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
+def test_what_is_not_offered_with_such_a_target_is_said(tmp_path) -> None:
     target = folder_of(tmp_path / "target", reference("gpt_neo", layers=2))
     (tmp_path / "medusa").mkdir()
     save_file(medusa_weights(), tmp_path / "medusa" / "model.safetensors")
@@ -181,7 +180,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path: Path) -> None:
+def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path) -> None:
     said, reason = REFUSED[kind]
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, **said}))
     with pytest.raises(ValueError, match=reason) as caught:
@@ -202,7 +201,7 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path) -> None:
     said, tensors, reason = DAMAGED[what]
     folder = folder_of(tmp_path / "model", reference("gemma3_text"))
     config = json.loads((folder / "config.json").read_text()) | said

@@ -26,7 +26,7 @@ def logits(model: Transformer) -> torch.Tensor:
     return torch.cat([*rows, decoder.forward(torch.tensor(TEXT[24:25]), torch.tensor([24]), 32)])
 
 
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def as_on_a_gpu(monkeypatch) -> None:
     monkeypatch.setattr(Folding, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
 
 
@@ -34,7 +34,7 @@ SHORT = ("qwen3", "llama grouped heads", "mistral window")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.long) for n in FAMILIES])
-def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch) -> None:
     expected = logits(lean(name))
     as_on_a_gpu(monkeypatch)
     other = lean(name)
@@ -42,7 +42,7 @@ def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkey
 
 
 @pytest.mark.parametrize("kind", ["medusa", "eagle3", "early_exit"])
-def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_read_norms_of_either_form(kind: str, monkeypatch) -> None:
     def records() -> list[Any]:
         target = ours(MODEL)
         cycle = DeviceCycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
@@ -56,7 +56,7 @@ def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("drafter", "part"), [(BlockDrafter, block_on), (MTPDrafter, mtp_on)])
-def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch) -> None:
     def distributions() -> torch.Tensor:
         target = ours(MODEL)
         found = Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
@@ -68,7 +68,7 @@ def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch
     assert torch.allclose(distributions(), by_length, atol=1e-5)
 
 
-def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch) -> None:
     first = lean("qwen3")
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = lean("qwen3")

@@ -1,7 +1,6 @@
 """The lean decoder against transformers, and its cache against a fresh prefill."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ TEXT = random.Random(0).choices(range(97), k=48)
 
 
 @pytest.fixture(autouse=True, params=["torch", "native"])
-def way(request: pytest.FixtureRequest) -> str:
+def way(request) -> str:
     """What computes the layers. By default that is native.cpp, so torch would go untested."""
     way: str = request.param
     if way == "torch":
@@ -64,7 +63,7 @@ def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> 
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path) -> None:
     model = reference(FAMILIES[name])
     model.save_pretrained(tmp_path, max_shard_size="60KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
@@ -189,7 +188,7 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
 
 
 @pytest.mark.parametrize("pays", [True, False])
-def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkeypatch) -> None:
     if pays and not Prepacked.pays(torch.zeros(8, 8, dtype=torch.bfloat16)):
         pytest.skip("this processor does not multiply bfloat16")
     monkeypatch.setattr(Prepacked, "pays", lambda matrix: pays and matrix.dtype == torch.bfloat16)

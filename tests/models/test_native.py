@@ -145,7 +145,7 @@ def test_eight_bits_have_the_distribution_of_their_rounded_weights_and_inputs(na
 
 @needed
 @pytest.mark.parametrize("name", ["plain", "heads of 48", "heads of 80"])
-def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch) -> None:
     """Norms and the scale of scores stay apart from the matrices; multiplied in, they would be rounded with them."""
     config = SHAPES[name]
     weights = {key: tensor.bfloat16() for key, tensor in weights_of(config).items()}
@@ -265,7 +265,7 @@ def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, stored: torch.d
 
 @needed
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "4 bits"])
-def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch) -> None:
     if stored == "4 bits":
         monkeypatch.setattr(Grouped, "quantise", lambda matrix, _: coded("Q4_1", *matrix.shape, scale=0.05))
     config, rng = SHAPES["grouped heads, biases"], random.Random(stored)
@@ -355,7 +355,7 @@ def test_weights_that_are_no_numbers_end_in_an_error(stored: torch.dtype | None)
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
     """As on a machine that has compiled nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
@@ -432,7 +432,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh: Pat
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
-def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch) -> None:
     monkeypatch.setattr(build, "library_file", lambda: 1 / 0)
     if why == "switched off":
         monkeypatch.setenv(native.OFF, "0")
@@ -443,7 +443,7 @@ def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monke
 
 @needed
 @pytest.mark.long
-def test_without_avx512_it_says_the_same(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def test_without_avx512_it_says_the_same(monkeypatch, request) -> None:
     """On a processor that has it, as it is compiled for one that has not."""
     as_compiled = products_of_codes()
     request.getfixturevalue("fresh")

@@ -50,7 +50,7 @@ def written(folder: Path, tensors: dict[str, Tensor], vocabulary: int, packed: b
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def target(tmp_path_factory) -> Path:
     return model_into(tmp_path_factory.mktemp("reduced") / "target", 2)
 
 
@@ -93,7 +93,7 @@ def test_the_output_is_the_target_s_distribution_over_every_random_path(target: 
     assert total_variation(distribution, exact_texts(model, [0], params)) < 1e-5
 
 
-def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: Path, tmp_path: Path) -> None:
+def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: Path, tmp_path) -> None:
     model = Transformer.load(target)
     folder = written(tmp_path / "draft", weights(model, list(range(3, model.vocabulary, 2))), model.vocabulary)
     family = zoo.load_pair(target, folder)
@@ -109,7 +109,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: 
     assert texts[0] == texts[1] and len(next(iter(texts[0]))) == 16
 
 
-def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
+def test_what_fits_no_target_is_refused(target: Path, tmp_path) -> None:
     model = Transformer.load(target)
     good = weights(model, [1, 4, 6])
     load = partial(published.load_drafter, target=model, tokenizer=published.load_tokenizer(target))

@@ -98,7 +98,7 @@ def test_a_visitor_who_leaves_does_not_halve_the_file_for_others() -> None:
     assert TestClient(app).get("/assets/a.js", headers={"accept-encoding": ""}).text == 3 * "a piece;"
 
 
-def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_are_answered_while_a_page_is_compressed(monkeypatch) -> None:
     answered = threading.Event()
 
     def compress(body: bytes) -> bytes:
@@ -121,7 +121,7 @@ def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.Monk
         portal.call(visit_both)
 
 
-def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch) -> None:
     monkeypatch.setattr(cache, "MOST_ANSWERS", 5)
     assert visit("/assets/a.js").text.startswith("1 ") and visit().text.startswith("2 ")
     for number in range(20):

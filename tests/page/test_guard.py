@@ -24,7 +24,7 @@ NAMES = ("SPACE_ID", "SPECDEC_PUBLIC", guard.HOSTS, guard.PROXIES)
 
 
 @pytest.fixture(autouse=True)
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
+def own(monkeypatch) -> None:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(EXPOSURE, "own")
@@ -85,7 +85,7 @@ def test_a_text_of_the_largest_size_is_read(client: httpx.Client) -> None:
     assert "the limit is 4,000. Shorten it." in client.get(f"gradio_api/call/run/{event}").text
 
 
-def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch, address: str) -> None:
     monkeypatch.setattr(guard, "GRACE_S", 0.2)
 
     def slow() -> Iterator[bytes]:
@@ -128,7 +128,7 @@ def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(monkeypatch, l
     assert "等待的人太多" in refused.json()["detail"]
 
 
-def test_what_was_let_in_takes_the_places_of_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_let_in_takes_the_places_of_those_who_wait(monkeypatch) -> None:
     most, gate = limits().waiting, guard.Guard(lambda *_: asyncio.sleep(0))
     for number in range(most + 1):
         gate.count_call("/gradio_api/call/run", f"192.0.2.{number}")
@@ -187,7 +187,7 @@ def test_the_page_of_another_site_cannot_ask(client: httpx.Client, origin: str, 
             assert client.post(f"gradio_api/{path}", content=b'{"data": []}', headers=sent).status_code == 422
 
 
-def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypatch) -> None:
     monkeypatch.setenv(guard.HOSTS, "demo.example, Other.example")
     assert {"localhost", "::1", "demo.example", "other.example", "box"} <= {*guard.allowed_hosts("box")}
     for row in ("network", "class", "public"):
@@ -203,7 +203,7 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
     ],
 )
 def test_only_a_proxy_that_the_owner_names_says_who_asks(
-    launched: Any, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], forwarded: str, visitor: str
+    launched: Any, monkeypatch, environment: dict[str, str], forwarded: str, visitor: str
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -215,7 +215,7 @@ def test_only_a_proxy_that_the_owner_names_says_who_asks(
     assert seen == [visitor]
 
 
-def test_whose_word_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_word_is_taken(monkeypatch) -> None:
     assert guard.trusted_proxies() == ""
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     assert "10.0.0.0/8" in guard.trusted_proxies()

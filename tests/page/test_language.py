@@ -133,7 +133,7 @@ def test_what_the_engine_says_has_its_translation() -> None:
             assert places(english) == places(told), english
 
 
-def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_visitor_reads_the_default_in_their_language(monkeypatch) -> None:
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
@@ -141,7 +141,7 @@ def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.Mo
             assert chosen_line(Choice("draft_model", 3, 1.5)) == words.format(drafter=name, k=3)
 
 
-def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_there_in_english(tmp_path, monkeypatch) -> None:
     for language in ("en", "zh"):
         (tmp_path / language).mkdir()
     (tmp_path / "en" / "new.json").write_text('{"a": "English"}')
@@ -182,7 +182,7 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
     assert text.language() == "en"
 
 
-def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_answers_in_its_language(tmp_path, monkeypatch) -> None:
     from specdec.ui.build import build
 
     monkeypatch.setattr(recorded, "TRACES", tmp_path)
@@ -220,7 +220,7 @@ def test_menus_follow_the_language() -> None:
     assert "无损。" in line and "。 " not in line
 
 
-def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:
     told = {"n": 900, "limit": 511}
     refusal = PromptError(
         types.TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)

@@ -20,7 +20,7 @@ LINK = re.compile(r'(?:src|href)="([^"]*)"')
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory) -> Path:
     """A site where an earlier one was."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "old.html").write_text("", encoding="utf-8")
@@ -70,7 +70,7 @@ def test_a_run_is_written_so_that_a_script_reads_it_back() -> None:
     assert site.quoted(text) == "'a\\'b\\\\n\\\\\\\\\\n\\r\"</script>\u2028’'"
 
 
-def test_another_folder_is_refused_in_one_sentence_and_stays(tmp_path: Path, capsys) -> None:
+def test_another_folder_is_refused_in_one_sentence_and_stays(tmp_path, capsys) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     for out in (tmp_path, tmp_path / "thesis.txt", tmp_path / "thesis.txt" / "site"):
         assert main(["site", "--out", str(out)]) == 2

@@ -130,7 +130,7 @@ def cases() -> Iterator[dict[str, Any]]:
         yield case(proposal, rows, coins, rules[i // 3 % len(rules)])
 
 
-def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
+def test_the_pages_what_if_decides_as_the_rules_do(tmp_path) -> None:
     made = list(cases())
     kinds = {(want["rule"], want["kind"]) for one in made for want in one["wanted"]}
     assert len(kinds) == 2 * (len(RULES) + 1)  # every rule both keeps all and does not

@@ -19,7 +19,7 @@ MOST = 8
 
 
 @pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
+def line(monkeypatch) -> Turns:
     monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=MOST))
     return Turns({"run": 6.0})
 
@@ -76,14 +76,14 @@ def asked(host: str = "192.0.2.7", *headers: tuple[bytes, bytes], **more: Any) -
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> Any:
+def nobody(monkeypatch) -> Any:
     monkeypatch.setenv(EXPOSURE, "network")
     monkeypatch.delenv("SPECDEC_PUBLIC", raising=False)
     yield
     LocalContext.request.set(None)
 
 
-def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch) -> None:
     assert not visitors.has_queue_priority() and visitors.visitor_address() == ""
     for host, leading in (("127.0.0.1", True), ("::1", True), ("192.0.2.7", False), ("", False)):
         asked(host)

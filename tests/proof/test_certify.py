@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,7 +211,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     assert not session.machine.busy()
 
 
-def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path: Path, monkeypatch) -> None:
+def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path, monkeypatch) -> None:
     assert all(recorded.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
     assert recorded.recorded_certificates(["toy"]) == {}
     monkeypatch.setattr(recorded, "CERTIFICATES", tmp_path / "none.json")

@@ -33,7 +33,7 @@ def proved(
     return [*errors]
 
 
-def test_every_random_path_gives_the_targets_distribution(record_property: Callable[[str, object], None]) -> None:
+def test_every_random_path_gives_the_targets_distribution(record_property) -> None:
     """Walk every random path of a fixed sample of the toys with few paths."""
     walked = proved(random.Random(1).sample(small_cases(60), 200), 60, record_property)
     assert len(walked) >= 150

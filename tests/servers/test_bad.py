@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -191,7 +190,7 @@ def test_who_stops_hangs_up() -> None:
         assert stub.hung_up.wait(10)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path, monkeypatch) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path, monkeypatch) -> None:
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     if shutil.which("openssl") is None:

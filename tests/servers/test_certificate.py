@@ -4,7 +4,6 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,14 +25,14 @@ MANY = 50_000  # texts a request: our server draws them together
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch) -> None:
     """Large requests, and a certificate that predicts the draws for a few of the known mistakes."""
     monkeypatch.setattr(vllm, "AT_ONCE", MANY)
     monkeypatch.setattr(power, "CATALOGUE", [MISTAKES[key] for key in ("accept_all", "from_target", "draft_bonus")])
 
 
 @pytest.fixture
-def every_mistake(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def every_mistake(quick: None, monkeypatch) -> None:
     monkeypatch.setattr(power, "CATALOGUE", CATALOGUE)
 
 
@@ -156,7 +155,7 @@ ASKED = ("--draws", "100", "--json")
 
 
 @pytest.mark.long
-def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path: Path, monkeypatch) -> None:
+def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
     with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
         assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1
@@ -183,7 +182,7 @@ def predicted(k: int) -> dict[str, int | None]:
 @pytest.mark.long
 @pytest.mark.usefixtures("every_mistake")
 @pytest.mark.parametrize("key", SOME)
-def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property: Any) -> None:
+def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property) -> None:
     needed = predicted(max(2, MISTAKES[key].least_k))[key]
     assert needed is not None
     if needed > 400_000:

@@ -182,7 +182,7 @@ def test_a_baseline_does_not_speculate() -> None:
         lane.race(connect(one.address), connect(one.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
 
 
-def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch) -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
         with pytest.raises(ServerError, match="half of a character"):

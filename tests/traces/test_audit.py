@@ -5,7 +5,6 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -340,7 +339,7 @@ def test_ids_and_text_belong_together(where: str) -> None:
     assert faults and faults[0].cycle == 3
 
 
-def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_cannot_forge_a_verdict(tmp_path, capsys) -> None:
     forged = "x\n\x1b[2J\x1b[32mthe audit holds\r\u202e"
     lines = [to_dict(event) for event in run()]
     for line in lines:
@@ -390,7 +389,7 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
     assert sum(found) >= 0.95 * len(found)
 
 
-def test_the_terminal_audits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_audits(tmp_path, capsys) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     header = Header("r", "live", "p", ("speculative",))
     Trace(header, tuple(run())).save(good)

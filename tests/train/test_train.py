@@ -27,7 +27,7 @@ STAGES = {"tokenizer", "target", "texts", "draft_model", "eagle3", "medusa", "bl
 
 
 @pytest.fixture(scope="module")
-def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def books(tmp_path_factory) -> Path:
     folder, rng = tmp_path_factory.mktemp("books"), random.Random(0)
     for book in range(3):
         paragraphs = [" ".join(rng.choices(WORDS, k=60)).capitalize() + "." for _ in range(60)]
@@ -37,7 +37,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def family(books: Path, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("family")
     arguments = ["--corpus", str(books), "--out", str(out), "--minutes", "0.01", "--batch-tokens", "512"]
     arguments += ["--length", "64", "--device", "cpu"]
@@ -98,7 +98,7 @@ def test_what_was_trained_drafts(family: Path) -> None:
     assert all(text == texts["none"] for text in texts.values())
 
 
-def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
     clock = count()
     monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     torch.manual_seed(0)
@@ -126,7 +126,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
 
 
-def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path: Path) -> None:
+def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path) -> None:
     texts, blocked = corpus.stories(books), corpus.blocked_words()
     assert len(texts) > 3 and not any("idiot" in text for text in texts)
     assert blocked.search("What an Idiot!") and not blocked.search("a grape in japan, drapes")

@@ -47,7 +47,7 @@ PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
 
 @pytest.fixture(scope="module")
-def target(shallow: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def target(shallow: str, tmp_path_factory) -> Path:
     """A few layers of the embedded target, as others publish theirs: with its tokenizer."""
     folder = tmp_path_factory.mktemp("training") / "target"
     for part in ("target", "tokenizer"):
@@ -70,7 +70,7 @@ def texts(family: zoo.Family) -> list[Text]:
 
 
 @pytest.fixture(scope="module")
-def archive(texts: list[Text], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(texts: list[Text], tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "texts.npz"
     files.save(texts, path)
     return path
@@ -106,9 +106,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
         model.native, model.windows = native, set(layers)
 
 
-def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(
-    family: zoo.Family, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family, monkeypatch) -> None:
     """Rows of several lengths, which end at different places: greedy, so that each can be checked alone."""
     monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
@@ -132,7 +130,7 @@ def test_with_longer_prompts_fewer_texts_are_written_at_once(family: zoo.Family,
     assert 1 < rows[2] < rows[0] < rows[1]
 
 
-def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
     """Its answers begin where the template ends; no prompt is written twice, or one that drafters are measured with."""
     family = zoo.load_pair(model_into(tmp_path / "target", 1))
     writer = Writer(family, rows=4)
@@ -154,7 +152,7 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path: Path, monkeypatch: pytest
     assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
-def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.loss.PLACES_AT_ONCE", {"cpu": 100})
     torch.manual_seed(0)
     target_states, target_rows = torch.randn(300, 8), torch.randn(50, 8)
@@ -173,7 +171,7 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("shape", [(24, 40), (40, 24)])
-def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> None:
     noise = torch.Generator().manual_seed(0)
     start, gradients = torch.randn(shape, generator=noise), torch.randn(4, *shape, generator=noise)
 
@@ -202,7 +200,7 @@ def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> Re
     return draft
 
 
-def test_a_head_that_drafts_all_tokens_has_no_map(family: zoo.Family, tmp_path: Path) -> None:
+def test_a_head_that_drafts_all_tokens_has_no_map(family: zoo.Family, tmp_path) -> None:
     """vLLM has no place for one then."""
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
@@ -210,7 +208,7 @@ def test_a_head_that_drafts_all_tokens_has_no_map(family: zoo.Family, tmp_path: 
     assert isinstance(draft, Eagle3Head) and torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
 
 
-def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
+def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive: Path, tmp_path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     draft = exported(model, family, tmp_path)
@@ -222,7 +220,7 @@ def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive:
     assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
-def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, archive: Path, tmp_path: Path) -> None:
+def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, archive: Path, tmp_path) -> None:
     torch.manual_seed(3)
     examples = loaded(family, archive)
     model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
@@ -292,9 +290,7 @@ def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family,
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
-def test_from_an_empty_folder_to_a_draft_that_foresees_more(
-    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_from_an_empty_folder_to_a_draft_that_foresees_more(target: Path, tmp_path, monkeypatch, method: str) -> None:
     out, lines, clock = tmp_path / "draft", list[str](), count()
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     prompts = tmp_path / "prompts"
@@ -336,7 +332,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch) -> None:
     """Short texts, few at once, small batches: a training of seconds."""
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
@@ -358,9 +354,9 @@ MOMENTS = {  # what is interrupted -> what is said of it
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_ctrl_c_at_any_moment_loses_nothing(
     target: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path,
+    monkeypatch,
+    capsys,
     quick: None,
     moment: str,
 ) -> None:
@@ -391,7 +387,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(
         assert "draft_model" in zoo.load_pair(target, out).drafters
 
 
-def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_path: Path, quick: None) -> None:
+def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_path, quick: None) -> None:
     lines = list[str]()
     figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
     assert figures["steps"] >= 1 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
@@ -410,9 +406,9 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_
 def test_a_draft_runs_with_the_options_that_training_ends_with(
     shallow: str,
     archive: Path,
-    tmp_path: Path,
+    tmp_path,
     quick: None,
-    capsys: pytest.CaptureFixture[str],
+    capsys,
     target_name: str,
 ) -> None:
     target = "embedded" if target_name == "embedded" else shallow
@@ -426,7 +422,7 @@ def test_a_draft_runs_with_the_options_that_training_ends_with(
 
 
 @pytest.mark.long
-def test_a_run_that_is_killed_leaves_a_draft(target: Path, archive: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_leaves_a_draft(target: Path, archive: Path, tmp_path) -> None:
     out = tmp_path / "draft"
     command = [sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--minutes", "2"]
     with subprocess.Popen([*command, "--examples", str(archive), *SIZE], stdout=subprocess.PIPE, text=True) as process:
@@ -444,7 +440,7 @@ def test_taps_differ_in_a_target_of_few_layers() -> None:
     assert distinct_taps(24) == (2, 12, 21)
 
 
-def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_path: Path, capsys) -> None:
+def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "photo.png").write_text("")
@@ -462,7 +458,7 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
     assert not (tmp_path / "new").exists()
 
 
-def test_too_few_texts_and_files_of_something_else_are_told(target: Path, tmp_path: Path, monkeypatch) -> None:
+def test_too_few_texts_and_files_of_something_else_are_told(target: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
     monkeypatch.setattr("specdec.training.train.MIN_EXAMPLES", 4)
