@@ -89,8 +89,6 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
 
 
 def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
-    """A file's chat template may raise whatever it likes."""
-
     def loads(*_: object, **__: object) -> None:
         raise ValueError("no template: \x1b]0;title\x07\u202e")
 
@@ -234,7 +232,6 @@ def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_
 
 
 def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow: str) -> None:
-    """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
@@ -295,7 +292,6 @@ def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path, start: list[str]) 
 
 
 def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
-    """And what ran until then is saved."""
     saved, events = tmp_path / "run.jsonl", toyrun.events()[:9]
 
     def pressed(*_: object, **__: object) -> Iterator[Event]:

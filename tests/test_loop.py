@@ -118,8 +118,6 @@ def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]
 
 
 def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
-    """On a GPU it does so in the cycle of its first draft."""
-
     class LateReader(loop.HostExecutor):
         def cycle(self, tokens: Sequence[int], k: int) -> loop.CycleResult:
             return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)

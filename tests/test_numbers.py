@@ -87,7 +87,6 @@ KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (
 
 
 def near(distribution: Tensor, rng: random.Random) -> Tensor:
-    """The same distribution, a rounding off at one token."""
     other, token = distribution.clone(), rng.randrange(len(distribution))
     other[token] = torch.nextafter(other[token], torch.tensor(rng.choice([0.0, 2.0])))
     return other
@@ -134,7 +133,6 @@ def replacing(rng: random.Random) -> None:
 
 
 def judging(rng: random.Random) -> None:
-    """A chain or a tree of a few drafts, judged by each rule that judges such drafts."""
     size, n = rng.choice(SIZES), rng.choice((1, 2, 3, 5))
     rows = torch.stack([rng.choice(KINDS)(size, rng) for _ in range(n + 1)])
     chain = rng.random() < 0.5

@@ -74,7 +74,6 @@ def worlds() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("alpha", "costs", "confidence"), worlds())
 def test_regret_stays_within_two_per_cent(alpha: float, costs: Costs, confidence: float) -> None:
-    """In the long run, and nearly so within the hundred tokens of one text."""
     best = best_fixed(alpha, costs)
     for tokens, seeds, least in ((3000, 3, 0.98), (100, 30, 0.965)):
         rates = []

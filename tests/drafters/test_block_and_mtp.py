@@ -36,9 +36,6 @@ from tools.train import mtp as train_mtp
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
-    """Each slot's distribution is of the one pass, corrected by the token drafted before it: it is drawn from, and
-    told.
-    """
     run = Watched(MAKERS["block"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -56,7 +53,6 @@ def test_a_block_is_as_long_as_it_was_trained_and_may_end_the_context() -> None:
 
 
 def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
-    """Within a draft its own state takes the target's place; after it the target's own states count."""
     run = Watched(MAKERS["mtp"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:

@@ -79,7 +79,6 @@ def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WAR
 def test_medusa_says_what_the_naive_one_says(
     outputs: int, blocks: int, stored: torch.dtype | None, error: float
 ) -> None:
-    """With the target's output matrix, and with a matrix for every head, of which 8 bits do."""
     weights = medusa_weights(outputs=outputs, blocks=blocks)
     run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, stored=stored)))
     seen = cycles(run, 9, 4, seed=0)
@@ -101,7 +100,6 @@ def test_a_medusa_tree_holds_the_best_choices_of_the_heads() -> None:
 
 
 def test_eagle3_says_what_the_naive_one_says() -> None:
-    """Within a draft its own output takes the features' place; behind it the target's own features count."""
     run = Watched(MAKERS["eagle3"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -196,7 +194,6 @@ def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
     ],
 )
 def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int) -> None:
-    """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
     eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)

@@ -194,7 +194,6 @@ def truncate(path: Path, length: int) -> None:
 
 
 def refused(call: Callable[[], Any], folder: Path, reason: str) -> None:
-    """With one sentence that names the folder; every other exception goes through."""
     with pytest.raises(ValueError, match=f"^{folder}.*{reason}") as caught:
         call()
     assert "\n" not in str(caught.value) and len(str(caught.value).removeprefix(str(folder))) < 400

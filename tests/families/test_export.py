@@ -107,7 +107,6 @@ def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
 
 
 def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path) -> None:
-    """They read and write through the target's matrices, and get their own; transformers takes one as an assistant."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     gguf, template = tmp_path / "target.gguf", "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"

@@ -143,7 +143,6 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -> None:
-    """Of every token that was drafted, to the end of the run, whatever a draft would do on this processor."""
     trace = Trace.load(path)
     params = next(e.params for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     text = exact.encode(trace.header.prompt)

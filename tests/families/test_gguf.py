@@ -202,7 +202,6 @@ def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path) -> 
 
 @pytest.mark.parametrize("kind", reading.BLOCKS)
 def test_a_target_in_the_files_codes_is_the_same_in_torch(kind: str, tmp_path, monkeypatch) -> None:
-    """Its inputs are rounded to 8 bits: near the numbers' own distribution, and not that; drafts change no token."""
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     exact, family = load_pair(path, dtype=torch.float32), load_pair(path, dtype=GGUF)
@@ -219,7 +218,6 @@ def test_a_target_in_the_files_codes_is_the_same_in_torch(kind: str, tmp_path, m
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The mean total variation of their rows' distributions."""
     return float(0.5 * (one.softmax(-1) - other.softmax(-1)).abs().sum(-1).mean())
 
 

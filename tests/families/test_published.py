@@ -50,7 +50,6 @@ def words(count: int, **changes: str) -> Tokenizer:
 
 
 def written(folder: Path, weights: Weights, config: dict[str, Any] | None) -> Path:
-    """In two shards with their index."""
     folder.mkdir(parents=True)
     in_shards(folder, weights)
     if config is not None:
@@ -59,7 +58,6 @@ def written(folder: Path, weights: Weights, config: dict[str, Any] | None) -> Pa
 
 
 def in_shards(folder: Path, weights: Weights) -> None:
-    """As the Hub's large checkpoints: two files, and which tensor is in which."""
     names, files = sorted(weights), [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
     for i, file in enumerate(files):
         save_file({name: weights[name].clone() for name in names[i::2]}, folder / file)
@@ -294,7 +292,6 @@ def test_a_pair_that_cannot_be_loaded_says_why(folders: dict[str, Path], monkeyp
 
 @pytest.mark.skipif(native.library() is None, reason="the layers in C++ cannot be had")
 def test_a_large_pair_has_its_bits_in_the_layers_in_cpp(tmp_path, monkeypatch) -> None:
-    """On a processor that multiplies bfloat16, and on one that does not: those layers need only read it."""
     monkeypatch.setattr(zoo, "SMALL", 0)
     target, draft = toypairs.pair_into(tmp_path)
     for multiplies in (True, False):

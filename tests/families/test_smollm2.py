@@ -20,7 +20,6 @@ def small(tmp_path_factory) -> bytes:
 
 @pytest.fixture
 def server(monkeypatch, tmp_path, small: bytes) -> Iterator[hubserver.Hub]:
-    """Has the file as the Hub has it."""
     from huggingface_hub import constants
 
     for name in ("hub", "site"):

@@ -77,7 +77,6 @@ def test_cycles_without_a_draft_are_in_the_account() -> None:
 
 
 def test_what_stands_behind_the_end_of_the_text_does_not_count() -> None:
-    """Four drafts accepted, but the second ended the text."""
     *events, committed = cycle("speculative", 1, 0.0, [A, A, A, A], 2, 0.001, 0.01)
     cut = replace(committed, tokens=(1, 1), pieces=("x", "x"), accepted=2, total=2)
     stats = LaneStats.from_events([*events, cut], "speculative")
@@ -97,7 +96,6 @@ RECORDED = sorted((ASSETS / "traces").glob("*/*.jsonl"))
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_account_of_a_recorded_run_closes(path: Path) -> None:
-    """Trees too, whose branches end at different depths, and texts that end within what a cycle kept."""
     told = Comparison.from_events(Trace.load(path).events)
     assert told.accounted_speedup == pytest.approx(told.measured_speedup, rel=1e-6)
 
@@ -145,7 +143,6 @@ def retimed(trace: Trace, lane: str, when: Any) -> Trace:
 
 
 def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path, monkeypatch) -> None:
-    """One above τ, and one beside a baseline that stood still; a server and a calm run are believed."""
     monkeypatch.setattr(machine, "busy", lambda: False)
     calm = Trace.load(ASSETS / "traces" / "story.jsonl")
     middle = next(e.at for e in calm.events if isinstance(e, Committed) and e.lane == "plain" and e.cycle == 30)

@@ -137,7 +137,6 @@ def test_a_draft_that_the_target_excludes_is_never_kept() -> None:
 
 
 def test_where_nothing_is_left_the_target_itself_draws() -> None:
-    """A test may fail although p = q: a synthetic one does."""
     distribution = torch.tensor([[0.25, 0.75]])
     rows, half = distribution.expand(2, 2), torch.full((1,), 0.5, dtype=torch.float64)
     outcome = accept(rows, torch.tensor([0]), distribution, half, half, torch.tensor([1]), synthetic(0.2))

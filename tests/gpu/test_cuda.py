@@ -179,7 +179,6 @@ def text_of(cycle: DeviceCycle) -> list[int]:
 
 
 def test_the_end_of_one_cycle_leaves_the_others_graphs_whole() -> None:
-    """Whatever was freed is written over; the second cycle's replays are as before."""
     cycles = [cycle_of("model", WARM, 100) for _ in range(2)]
     first, before = (text_of(cycle) for cycle in cycles)
     del cycles[0]

@@ -78,7 +78,6 @@ def test_buckets_double_and_end_with_the_cache() -> None:
 
 
 def lane_of(kind: str) -> tuple[Any, Any]:
-    """The target and the drafter of the plain loop; toys where the target's own states are read."""
     if kind in DRAFTS:
         view = view_of()
         return view, MAKERS[kind](view)
@@ -232,7 +231,6 @@ def test_a_capture_without_room_ends_the_run() -> None:
 @pytest.mark.parametrize("before", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_capturing_changes_nothing(kind: str, before: bool) -> None:
-    """Neither ahead of a text, nor when it reaches a bucket: warm-ups write beyond the text and move nothing."""
     prompt = prompt_of(kind)
     expected, _ = on_device(kind, 4, WARM, prompt)
     end = len(prompt) + 40

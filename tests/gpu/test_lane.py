@@ -269,7 +269,6 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
-    """And the plain loop many times: the count is worth something."""
     SHARED.idle.clear()
     events = list[Event]()
     assert host_reads(lambda: events.extend(on_device(make(kind, details=False)))) == 0

@@ -57,7 +57,6 @@ def reference(config: Any) -> Any:
 
 
 def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
-    """Our decoder with the weights of `reference`, of a family's name or a config."""
     config = FAMILIES[name] if isinstance(name, str) else name
     return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype, device)
 
@@ -122,7 +121,6 @@ def test_verification_goes_on_from_the_exit(begun: int) -> None:
 
 
 def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
-    """A drafter may fail halfway, or propose something else than it computed."""
     ours = lean("llama tied")
     for block in ([5], [5, 8, 9], [6, 7]):
         plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
@@ -148,7 +146,6 @@ def test_early_logits_are_those_of_the_first_layers_alone() -> None:
 
 
 def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
-    """The input of layer i, as transformers counts hidden states; moved with the path that is kept."""
     model, ours = reference(FAMILIES["llama tied"]), lean("llama tied")
     cache = ours.new_cache(64, taps=(0, 2, 3))
     ours.forward(TEXT[:5], cache)
@@ -174,7 +171,6 @@ def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int
 
 @pytest.mark.parametrize(("width", "rounded"), [(64, True), (48, False)])
 def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -> None:
-    """A width that the kernel cannot read stays as it is."""
     shape = {"hidden_size": width, "intermediate_size": 96, "tie_word_embeddings": True}
     model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
     config, weights = Config.parse(model.config.to_dict()), dict(model.state_dict())

@@ -86,7 +86,6 @@ def both(config: Config, eight_bit: bool = False) -> tuple[Transformer, Transfor
 
 
 def passes(model: Transformer) -> list[Tensor]:
-    """What it says of prompts, chains and trees, and the states that it keeps; rolled back, moved up, begun."""
     cache = model.new_cache(CONTEXT, taps=range(LAYERS + 1), exit_layer=1)
     said = [model.forward(TEXT[:40], cache, rows=40), model.forward(TEXT[40:41], cache)]
     for count in range(2, 9):
@@ -225,7 +224,6 @@ def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None
 @pytest.mark.parametrize("name", ["plain", "one head of keys, untied"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_what_attention_reads_and_sees(name: str, count: int) -> None:
-    """A head of its own may tell the first layer what to read, and a block sees itself whole."""
     torch.manual_seed(0)
     x, read = torch.randn(count, SHAPES[name].hidden_size), torch.randn(SHAPES[name].hidden_size, count).T
     kept = x.clone()
@@ -444,7 +442,6 @@ def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monke
 @needed
 @pytest.mark.long
 def test_without_avx512_it_says_the_same(monkeypatch, request) -> None:
-    """On a processor that has it, as it is compiled for one that has not."""
     as_compiled = products_of_codes()
     request.getfixturevalue("fresh")
     plain = [flag for flag in build.COMPILE if flag != "-march=native"]

@@ -154,7 +154,6 @@ def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
 
 
 def test_the_page_gives_the_cookie_to_the_teacher_alone(room):
-    """Also when the cache has stored the page that was first asked for, or that of the teacher."""
     app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("the page"))], **launch_settings(room)["app_kwargs"])
 
     def cookie(query):

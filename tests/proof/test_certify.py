@@ -111,7 +111,6 @@ def test_greedy_text_parts_where_it_says() -> None:
 
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
-    """Of the closed form, too, which is red where the next token shows the mistake."""
     result, mistake = json.loads(json.dumps(closed_form(toy(), MISTAKES.get(key)), allow_nan=False)), MISTAKES.get(key)
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
@@ -236,7 +235,6 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 @real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
-    """The page's pair is the larger one; the smaller distribution is a part of it."""
     family = zoo.load()
     pair = pairs.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)

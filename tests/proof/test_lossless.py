@@ -34,7 +34,6 @@ def proved(
 
 
 def test_every_random_path_gives_the_targets_distribution(record_property) -> None:
-    """Walk every random path of a fixed sample of the toys with few paths."""
     walked = proved(random.Random(1).sample(small_cases(60), 200), 60, record_property)
     assert len(walked) >= 150
     # The proved cases include all drafters, sampling parameters, depths and ends of texts.

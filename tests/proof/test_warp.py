@@ -75,7 +75,6 @@ WRONG: dict[str, Warp] = {
     "wrong", ["", *(pytest.param(name, marks=pytest.mark.long if i % 3 else ()) for i, name in enumerate(WRONG))]
 )
 def test_a_wrong_warp_shows_in_the_distribution_of_the_loop_and_in_a_certificate(monkeypatch, wrong: str) -> None:
-    """Planted wherever the shipped one is used: drafter and target alike, so the rule sees nothing wrong."""
     for name, module in list(sys.modules.items()):
         if wrong and name.startswith("specdec.") and getattr(module, "probabilities", None) is probabilities:
             monkeypatch.setattr(module, "probabilities", WRONG[wrong])

@@ -99,7 +99,6 @@ def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
 
 
 def test_llama_cpp_tells_the_distribution_in_use() -> None:
-    """After the temperature; our engine computes the same."""
     params = SETTINGS["sampled"]
     with replay(LLAMA_PLAIN) as stub:
         server = connect(stub.address)

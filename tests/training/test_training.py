@@ -107,7 +107,6 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
 
 
 def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family, monkeypatch) -> None:
-    """Rows of several lengths, which end at different places: greedy, so that each can be checked alone."""
     monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
@@ -131,7 +130,6 @@ def test_with_longer_prompts_fewer_texts_are_written_at_once(family: zoo.Family,
 
 
 def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
-    """Its answers begin where the template ends; no prompt is written twice, or one that drafters are measured with."""
     family = zoo.load_pair(model_into(tmp_path / "target", 1))
     writer = Writer(family, rows=4)
     assert writer.writes_prompts

@@ -216,7 +216,6 @@ def certificate(page):
 
 
 def open_fold(page, heading):
-    """A section that opens by a press, as a visitor opens it; nothing if it is open."""
     lid = page.get_by_role("heading", name=heading, exact=True, level=2)
     fold = page.locator("details.sd-section:visible", has=lid)
     if fold.get_attribute("open") is None:
@@ -231,7 +230,6 @@ def unfold(page, what):
 
 
 def settings(page, advanced=False):
-    """Unfolds them; on a phone the examples are there, too."""
     unfold(page, "settings")
     if advanced:
         page.get_by_role("button", name="Advanced").click()

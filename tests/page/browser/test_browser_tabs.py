@@ -70,7 +70,6 @@ def open_step(page):
 
 
 def stands_at(page, cycle, sub_step):
-    """Waits until the step page is there; then all of it is."""
     expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
     expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
 
@@ -171,7 +170,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
 
 
 def open_theory(page):
-    """Its parts by name."""
     page.get_by_role("tab", name="Theory").click()
     page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
     return lambda name: page.locator(f".sd-theory [data-part={name}]")
