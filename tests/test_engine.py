@@ -80,7 +80,7 @@ def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_p
 
 
 def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
-    plain = ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+    plain = ids(engine.stream(PROMPT, "none", params=SHORT))
     run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
     assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
@@ -105,7 +105,7 @@ def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, mo
 
 
 def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: str) -> None:
-    before, expected = torch.get_num_threads(), ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+    before, expected = torch.get_num_threads(), ids(engine.stream(PROMPT, "none", params=SHORT))
     with Engine(shallow, dtype="float32", device="cpu") as other:
         engine.models.resources.threads, other.models.resources.threads = 1, 2
         runs = [each.stream(PROMPT, "draft_model", 3, params=SHORT) for each in (engine, other)]

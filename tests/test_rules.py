@@ -123,7 +123,7 @@ def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
         params = SamplingParams(temperature, max_tokens=16, seed=seed)
         case = Case(6, params=params, seed=4)
         target, draft = case.models()
-        plain = ids(list(generate(Task(target, prompt, params, NoDrafter(), 0, SharedNoise()))))
+        plain = ids(generate(Task(target, prompt, params, NoDrafter(), 0, SharedNoise())))
         for drafter, k in itertools.product(toys.DRAFTERS, (1, 3, 6)):
             maker = replace(case, drafter=drafter).make_drafter(draft)
             events = list(generate(Task(target, prompt, params, maker, k, SharedNoise())))

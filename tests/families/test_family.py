@@ -42,7 +42,7 @@ def drafting(family: Family) -> list[str]:
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
     params = SamplingParams(max_tokens=tokens, ignore_end=True)
     task = make_task(family, family.encode(prompt), drafter, k, params, RejectionSampling(), details=False)
-    return ids(list(generate(task)))
+    return ids(generate(task))
 
 
 @pytest.mark.parametrize("domain", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
@@ -130,12 +130,12 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
-    assert ids(list(trace.events), "plain") == ids(again, "plain")
+    assert ids(trace.events, "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
     kept = same.index(False) if False in same else len(same)
     if kept == len(same):
-        assert ids(list(trace.events)) == ids(again)
+        assert ids(trace.events) == ids(again)
     for old, new in both[:kept]:
         assert [(p.status, p.u) for p in old.positions] == [(p.status, p.u) for p in new.positions]
         assert [p.p for p in old.positions] == pytest.approx([p.p for p in new.positions], abs=1e-3)

@@ -6,7 +6,7 @@ Texts go through several small buckets, as in the other tests of this room.
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -109,10 +109,8 @@ def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
         cycle.begin(prompt, 100, 1)
         before, cycles, length = cycle.syncs, 0, len(prompt) + 1
         while length < 100:
-            if again and cycles:  # in the first one the draft reads the prompt, which comes from the host
-                with no_hidden_syncs():
-                    length += cycle.run().accepted + 1
-            else:
+            # In the first one the draft reads the prompt, which comes from the host.
+            with no_hidden_syncs() if again and cycles else contextlib.nullcontext():
                 length += cycle.run().accepted + 1
             cycles += 1
         assert cycle.syncs - before == cycles
@@ -133,7 +131,7 @@ def nothing_waits() -> Iterator[None]:
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
-    plain, device = ids(list(loop.generate(task, table))), ids(list(executor.generate(task_of(kind, params))))
+    plain, device = ids(loop.generate(task, table)), ids(executor.generate(task_of(kind, params)))
     assert plain == device
 
 
@@ -194,7 +192,7 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
     for _ in range(2):
         for kind in KINDS:
             for temperature in (0.0, 0.8):
-                found = ids(list(executor.generate(task_of(kind, replace(WARM, temperature=temperature)))))
+                found = ids(executor.generate(task_of(kind, replace(WARM, temperature=temperature))))
                 assert expected.setdefault((kind, temperature), found) == found
     assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
@@ -216,7 +214,7 @@ from specdec.gpu.graphs import Graphs
 from tests.gpu.test_cuda import GREEDY, ids, SHARED, task_of
 
 def fail(engines, send):
-    expected = ids(list(executor.generate(task_of("model", GREEDY))))
+    expected = ids(executor.generate(task_of("model", GREEDY)))
     counter = torch.zeros(1, device="cuda")
     failing, later = Graphs("cuda"), Graphs("cuda")
     failing.run("step", lambda: counter.add_(1.0 + 0.0 * float(counter)), counter)
@@ -226,7 +224,7 @@ def fail(engines, send):
     send(("later", later.reason))
     SHARED.idle.clear()
     send(("expected", expected))
-    send(("text", ids(list(executor.generate(task_of("model", GREEDY))))))
+    send(("text", ids(executor.generate(task_of("model", GREEDY)))))
 
 def spoil(engines, send):
     torch.zeros(1, device="cuda")[torch.tensor([10**9], device="cuda")] += 1.0  # asserts on the device
@@ -252,7 +250,7 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
-    expected = ids(list(executor.generate(task_of("model", GREEDY))))
+    expected = ids(executor.generate(task_of("model", GREEDY)))
     SHARED.idle.clear()
     torch.cuda.empty_cache()
     held = filled()
@@ -260,7 +258,7 @@ def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
     held.clear()
     torch.cuda.empty_cache()
     assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
-    assert ids(list(executor.generate(task_of("model", GREEDY)))) == expected
+    assert ids(executor.generate(task_of("model", GREEDY))) == expected
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -276,13 +274,9 @@ def test_logits_are_those_of_the_cpu(name: str) -> None:
 def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() -> None:
     family = zoo.load("embedded", device="cuda")
     assert family.target.dtype == torch.bfloat16
-    make: Callable[[str, int], list[int]] = lambda name, k: ids(  # noqa: E731
-        list(executor.generate(lane_task(family, name, k)))
-    )
-    assert make("draft_model", 4) == make("none", 0)
-
-
-def lane_task(family: zoo.Family, name: str, k: int) -> Task:
-    prompt = family.encode("Once upon a time")
-    target, drafter = family.lane(name, len(prompt) + 64)
-    return Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
+    prompt, texts = family.encode("Once upon a time"), list[list[int]]()
+    for name, k in (("draft_model", 4), ("none", 0)):
+        target, drafter = family.lane(name, len(prompt) + 64)
+        task = Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
+        texts.append(ids(executor.generate(task)))
+    assert texts[0] == texts[1]

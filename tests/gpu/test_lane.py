@@ -161,7 +161,7 @@ def moment(event: Event) -> float:
 
 
 def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
-    tokens = ids(list(on_device(task("like"))))
+    tokens = ids(on_device(task("like")))
     for changes in (
         {"end_tokens": frozenset({tokens[9]})},
         {"params": replace(WARM, stop=(f" {tokens[5]} {tokens[6]}",))},
@@ -195,14 +195,14 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
 def test_heads_and_exits_have_cycles_of_their_own(monkeypatch) -> None:
     monkeypatch.setattr(SHARED, "max_idle", len(DRAFTS) + 1)
     SHARED.idle.clear()
-    first = {kind: ids(list(on_device(task(kind)))) for kind in DRAFTS}
+    first = {kind: ids(on_device(task(kind))) for kind in DRAFTS}
     assert len(SHARED.idle) == len(DRAFTS)
     for kind in DRAFTS:
-        assert ids(list(on_device(task(kind)))) == first[kind]
+        assert ids(on_device(task(kind))) == first[kind]
     assert len(SHARED.idle) == len(DRAFTS)
     view = TargetView(TARGET, exit_layer=4)
     deeper = task("none", target=view, prompt=TEXT, drafter=EarlyExitDrafter(view))
-    assert ids(list(on_device(deeper))) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
+    assert ids(on_device(deeper)) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
 
 
 def test_a_closed_run_harms_no_other() -> None:
@@ -210,7 +210,7 @@ def test_a_closed_run_harms_no_other() -> None:
     for _ in range(5):
         next(stream)
     stream.close()
-    assert ids(list(on_device(task("like")))) == ids(list(on_device(task("like"))))
+    assert ids(on_device(task("like"))) == ids(on_device(task("like")))
 
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
@@ -219,7 +219,7 @@ def test_a_broken_drafter_never_harms_the_text() -> None:
     events = list(on_device(task("like", drafter=DraftModelDrafter(broken), params=GREEDY)))
     failures = [event for event in events if isinstance(event, Failed)]
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
-    assert ids(events) == ids(list(on_device(task("none", params=GREEDY))))
+    assert ids(events) == ids(on_device(task("none", params=GREEDY)))
 
 
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
@@ -339,4 +339,4 @@ def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: 
     assert failed.reason is loop.NO_ROOM
     assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
     crowded.room = 1
-    assert ids(list(on_device(task("none"))))
+    assert ids(on_device(task("none")))

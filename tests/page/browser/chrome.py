@@ -89,12 +89,7 @@ class Chromium:
 def pages(chromium, address):
     """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
     complaints = []
-    watched = {
-        "pageerror": lambda error: complaints.append(f"page error: {error}"),
-        "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
-        "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
-        "request": lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url),
-    }
+    watched = listeners(complaints, lambda url: url.startswith((address, "data:", "blob:")))
     with ExitStack() as stack:
 
         def opener(width=1280, height=900, query="", **options):
@@ -112,8 +107,14 @@ def pages(chromium, address):
     assert complaints == [], complaints
 
 
-def is_ours(url, address):
-    return url.startswith((address, "data:", "blob:"))
+def listeners(complaints, is_ours, levels=("error",)):
+    """What notes whatever goes wrong on a page, or is fetched from elsewhere."""
+    return {
+        "pageerror": lambda error: complaints.append(f"page error: {error}"),
+        "console": lambda said: complaints.append(said.text) if said.type in levels else None,
+        "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
+        "request": lambda sent: is_ours(sent.url) or complaints.append(sent.url),
+    }
 
 
 def state(page):

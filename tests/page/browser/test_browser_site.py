@@ -49,10 +49,10 @@ def opened(browser, address):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(chrome.PATIENCE)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        ours = ("file:",) if where.startswith("file:") else (where.split("some/path")[0],)
-        page.on("request", lambda sent: sent.url.startswith((*ours, "data:", "blob:")) or complaints.append(sent.url))
+        ours = "file:" if where.startswith("file:") else where.split("some/path")[0], "data:", "blob:"
+        watched = chrome.listeners(complaints, lambda url: url.startswith(ours), ("error", "warning"))
+        for event, listener in watched.items():
+            page.on(event, listener)
         page.goto(where)
         page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
         return page
