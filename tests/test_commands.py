@@ -122,7 +122,7 @@ def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path
         assert not told.out and told.err.startswith(f"specdec: {place}: ") and told.err.count("\n") == 1
 
 
-def test_the_terminal_races_a_peer(capsys, tmp_path, shallow: str) -> None:
+def test_the_terminal_races_a_peer(capsys, tmp_path, shallow) -> None:
     saved, family = tmp_path / "run.jsonl", ["--family", shallow]
     assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
@@ -231,7 +231,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_
     assert len(table) > 12
 
 
-def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow: str) -> None:
+def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow) -> None:
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
@@ -320,7 +320,7 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
         terminal.with_default_command(["aap"])
 
 
-def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, shallow: str) -> None:
+def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, shallow) -> None:
     seeds: list[set[int]] = []
 
     def measure_pairs(*given: Any) -> Any:

@@ -29,7 +29,7 @@ SHORT = SamplingParams(max_tokens=12)
 
 
 @pytest.fixture(scope="module")
-def engine(shallow: str) -> Iterator[Engine]:
+def engine(shallow) -> Iterator[Engine]:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         yield engine
 
@@ -49,7 +49,7 @@ class Echo:
         return Proposal.chain([tokens[-1]] * k) if k else Proposal()
 
 
-def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
+def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
     seen: list[Event] = []
     run = engine.race(PROMPT, "draft_model", 3, params=SHORT, on_event=seen.append)
     assert tuple(seen) == run.events
@@ -61,7 +61,7 @@ def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
 
 
-def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_path, monkeypatch) -> None:
+def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
@@ -79,7 +79,7 @@ def test_models_in_memory_run_as_they_are(in_memory: tuple[Any, Any, Any], tmp_p
         assert engine.choose().speedup > 0 and not stored.file().exists()  # such models have no name to be known by
 
 
-def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
+def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
     plain = ids(engine.stream(PROMPT, "none", params=SHORT))
     run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
@@ -90,7 +90,7 @@ def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
         engine.race(PROMPT, "none", rule=Echo())
 
 
-def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch) -> None:
+def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine, monkeypatch) -> None:
     forward, left = engine.models.target.forward, iter(range(6))
 
     def breaks(*arguments: Any, **options: Any) -> Any:
@@ -104,7 +104,7 @@ def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, mo
     assert len(ids(caught.value.trace.events, "plain")) >= 2
 
 
-def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: str) -> None:
+def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
     before, expected = torch.get_num_threads(), ids(engine.stream(PROMPT, "none", params=SHORT))
     with Engine(shallow, dtype="float32", device="cpu") as other:
         engine.models.resources.threads, other.models.resources.threads = 1, 2
@@ -136,7 +136,7 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path,
         assert third.choose(measure=False) == unknown
 
 
-def test_costs_of_another_version_are_left(shallow: str, tmp_path, monkeypatch) -> None:
+def test_costs_of_another_version_are_left(shallow, tmp_path, monkeypatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         models = engine.models
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
@@ -159,13 +159,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "sentence"), BAD, ids=lambda value: str(value)[:40])
-def test_what_cannot_run_is_one_sentence(engine: Engine, change: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_run_is_one_sentence(engine, change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         engine.race(**{"prompt": PROMPT, "drafter": "none", **change})
     assert issubclass(PromptError, ValueError)
 
 
-def test_what_is_no_model_is_one_sentence(in_memory: tuple[Any, Any, Any]) -> None:
+def test_what_is_no_model_is_one_sentence(in_memory) -> None:
     for arguments, sentence in (
         ({"target": in_memory[0]}, "name the tokenizer of a model in memory"),
         ({"target": 7, "tokenizer": in_memory[2]}, "a int cannot be a model here"),

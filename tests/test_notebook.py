@@ -36,7 +36,7 @@ def solved(book: Any) -> Any:
 
 
 @pytest.mark.long
-def test_it_runs_from_top_to_bottom(shallow: str) -> None:
+def test_it_runs_from_top_to_bottom(shallow) -> None:
     book = solved(notebook())
     book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
     NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()

@@ -113,7 +113,7 @@ def left_out(path: Path) -> bool:
 
 
 @pytest.mark.long
-def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -> None:
+def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel) -> None:
     assert 20_000_000 < sum(len(zlib.compress(path.read_bytes(), 6)) for path in wheel.values()) <= MOST
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "specdec").rglob("*.py")}
     kept = [path for path in (ROOT / "assets").rglob("*") if path.is_file() and not left_out(path)]
@@ -123,7 +123,7 @@ def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -
     }
 
 
-def test_menus_hide_what_the_wheel_leaves_out(wheel: dict[str, Path], tmp_path, monkeypatch) -> None:
+def test_menus_hide_what_the_wheel_leaves_out(wheel, tmp_path, monkeypatch) -> None:
     for place, path in wheel.items():
         if place.startswith("specdec/assets/family/"):
             (link := tmp_path / place).parent.mkdir(parents=True, exist_ok=True)

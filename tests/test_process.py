@@ -63,7 +63,7 @@ def texts(log: str) -> dict[str, list[int]]:
     return {lane: [t for e in added if e.lane == lane for t in e.tokens] for lane in ("speculative", "plain")}
 
 
-def test_a_run_over_there_is_a_run_here(process: EngineProcess) -> None:
+def test_a_run_over_there_is_a_run_here(process) -> None:
     here = Engine(device="cpu").race(PROMPT, "draft_model", 3, params=PARAMS)
     answers = items(race_on(process, drafter="draft_model", k=3))
     log = "".join(item for item in answers if isinstance(item, str))
@@ -89,7 +89,7 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp
 
 
 @pytest.mark.parametrize("after", [0, 5])
-def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process: EngineProcess, after: int) -> None:
+def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process, after: int) -> None:
     whole = run(process)
     running = race_on(process, params=LONG)
     for _ in range(after):
@@ -98,7 +98,7 @@ def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process: Engine
     assert texts(run(process)) == texts(whole)
 
 
-def test_what_the_engine_refuses_arrives_as_it_was_said(process: EngineProcess) -> None:
+def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
     with pytest.raises(ValueError) as refused:
         items(race_on(process, prompt="word " * 3000))
     said = refused.value.args[0]
@@ -178,7 +178,7 @@ def counted(function: Any, calls: list[int]) -> Any:
 
 
 @pytest.fixture
-def hung(process: EngineProcess) -> Generator[Any, None, None]:
+def hung(process) -> Generator[Any, None, None]:
     """A run that has begun, and whose engine does nothing any more."""
     running = race_on(process, params=LONG)
     while next(running) is None:
@@ -190,9 +190,7 @@ def hung(process: EngineProcess) -> Generator[Any, None, None]:
 
 
 @pytest.mark.long
-def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(
-    process: EngineProcess, hung: Any, monkeypatch
-) -> None:
+def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(process, hung, monkeypatch) -> None:
     first = process.start()
     closing = threading.Thread(target=hung.close, daemon=True)  # as Gradio does, on a thread that nothing may hold up
     closing.start()
@@ -208,7 +206,7 @@ def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long
     assert run(process) and not first.is_alive() and process.start() is not first
 
 
-def test_calls_from_many_threads_take_turns(process: EngineProcess) -> None:
+def test_calls_from_many_threads_take_turns(process) -> None:
     found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append(texts(run(process)))) for _ in range(4)]
     for thread in threads:
@@ -218,7 +216,7 @@ def test_calls_from_many_threads_take_turns(process: EngineProcess) -> None:
     assert len(found) == 4 and all(one == found[0] for one in found)
 
 
-def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(process: EngineProcess) -> None:
+def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(process) -> None:
     running = race_on(process, params=LONG)
     while next(running) is None:
         pass
@@ -272,7 +270,7 @@ def test_its_environment_is_set_before_it_imports_an_engine(tmp_path, monkeypatc
 
 
 @pytest.mark.long
-def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: EngineProcess) -> None:
+def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy) -> None:
     (first,) = items(toy.call("fine"))
     spoiling = toy.call("spoil")
     told = [next(spoiling)]
@@ -283,13 +281,13 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert second != first
 
 
-def test_an_error_of_an_encoding_is_no_sentence_for_visitors(toy: EngineProcess) -> None:
+def test_an_error_of_an_encoding_is_no_sentence_for_visitors(toy) -> None:
     with pytest.raises(RuntimeError, match="UnicodeEncodeError: 'utf-8' codec can't encode"):
         items(toy.call("half"))
 
 
 @pytest.mark.long
-def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy: EngineProcess) -> None:
+def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy) -> None:
     with pytest.raises(ValueError) as refused:
         items(toy.call("full"))
     assert refused.value.args[0] == NO_ROOM

@@ -108,7 +108,7 @@ def test_the_commands_that_it_names_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
-def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path, monkeypatch) -> None:
+def test_the_lines_of_python_run(whole: bool, shallow, tmp_path, monkeypatch) -> None:
     load = zoo.load
     if not whole:
         monkeypatch.setattr(zoo, "load", lambda *_: load(shallow, torch.float32))

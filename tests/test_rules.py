@@ -227,12 +227,6 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
     assert verdict.emitted(proposal)[:3] == [1, 2, 3]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("key", ["rejection", "match", "block"])
-def test_deep_drafts_in_whole_loops_give_the_targets_distribution(key: str) -> None:
-    assert max(shipped_error(case, rule=key)[0] for case in deep_loops(key)[::6]) <= EXACT
-
-
 @pytest.mark.parametrize(("key", "status"), [("match", 0), ("block", 0), ("shared_noise", 0), ("typical", 1)])
 def test_the_prover_takes_a_rule(key: str, status: int, monkeypatch, capsys) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: [Case(3, 2, 2, drafter="model"), Case(2, 1, 2, drafter="point")])

@@ -59,12 +59,12 @@ def byte_level() -> Tokenizer:
 
 @settings(derandomize=True, max_examples=200, deadline=None)
 @given(text=texts)
-def test_bytes_of_tokens_join_to_the_text(byte_level: Tokenizer, text: str) -> None:
+def test_bytes_of_tokens_join_to_the_text(byte_level, text: str) -> None:
     pieces = Pieces(byte_level)
     assert b"".join(map(pieces.bytes, byte_level.encode(text).ids)) == text.encode()
 
 
-def test_odd_tokens_have_pieces_for_people(byte_level: Tokenizer) -> None:
+def test_odd_tokens_have_pieces_for_people(byte_level) -> None:
     pieces = Pieces(byte_level)
     assert pieces.piece(byte_level.token_to_id("<|end|>")) == "<|end|>"
     assert pieces.bytes(byte_level.token_to_id("<|end|>")) == b""

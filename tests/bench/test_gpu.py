@@ -37,7 +37,6 @@ def test_a_stage_gives_rows_of_json(stage: str, capsys) -> None:
 
 
 def test_a_stage_that_breaks_or_hangs_costs_no_other(tmp_path, monkeypatch, capsys) -> None:
-    """Its rows stay; the next start measures it again, and those that went well no more."""
     codes = {
         "good": "print('a word'); print('{\"x\": 1}')",
         "bad": "print('{\"x\": 2}', flush=True); import os; os.abort()",

@@ -26,7 +26,7 @@ def family() -> zoo.Family:
 
 
 @pytest.fixture(scope="module")
-def texts(family: zoo.Family) -> list[Text]:
+def texts(family) -> list[Text]:
     return list(doctor.own_texts(family, doctor.prompts_of(family)[:3]))
 
 
@@ -67,21 +67,19 @@ FAULTS: list[tuple[str, Plant, set[str]]] = [
 
 
 @pytest.mark.parametrize(("head", "plant", "kinds"), FAULTS, ids=[" ".join((h, *sorted(k))) for h, _, k in FAULTS])
-def test_a_planted_fault_is_named(
-    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path
-) -> None:
+def test_a_planted_fault_is_named(head: str, plant: Plant, kinds: set[str], family, texts, tmp_path) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
     assert (found.status, {way.kind for way in found.best.conventions}) == (1, kinds)
     assert found.attempts[0] is found.best
 
 
 @pytest.mark.parametrize("head", ["medusa", "mtp"])
-def test_nothing_is_found_in_a_head_that_is_right(head: str, family: zoo.Family, texts: list[Text]) -> None:
+def test_nothing_is_found_in_a_head_that_is_right(head: str, family, texts) -> None:
     found = Examination(family, FAMILY / head, texts).diagnose()
     assert found.status == 0 and found.best is found.stated
 
 
-def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path) -> None:
+def test_an_untrained_head_is_told_apart(family, texts, tmp_path) -> None:
     def untrained(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
         torch.manual_seed(0)
         return config, {name: torch.randn_like(w) * w.std() if w.dim() == 2 else w for name, w in weights.items()}

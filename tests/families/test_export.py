@@ -34,7 +34,7 @@ def folders(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["target", "draft_model"])
-def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, name: str) -> None:
+def test_transformers_reads_the_folders_and_computes_our_logits(folders, name: str) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     theirs = AutoModelForCausalLM.from_pretrained(folders / name, dtype=torch.float32)
@@ -48,7 +48,7 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
         assert words.encode(text) == load().tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> None:
+def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders) -> None:
     family = load_pair(folders / "target", folders / "draft_model_story", folders / "eagle3", dtype=torch.float32)
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
     said, key = json.loads((folders / "eagle3" / "config.json").read_text()), "eagle_aux_hidden_state_layer_ids"
@@ -57,7 +57,7 @@ def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> 
     assert [tap - 1 for tap in said[key]] == said["eagle_config"][key]  # SGLang counts a layer's outputs
 
 
-def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> None:
+def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders) -> None:
     """Its class computes x + SiLU(W x + b) by `blocks.HEAD.layers.BLOCK`, then `lm_heads.HEAD`."""
     said = json.loads((folders / "medusa" / "config.json").read_text())
     weights = load_file(folders / "medusa" / "model.safetensors")

@@ -46,8 +46,7 @@ def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 
 
 
 @pytest.mark.parametrize("domain", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
-def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int) -> None:
-    """Every drafter meets every domain and every of three K, but not every pair of them."""
+def test_greedy_text_is_plain_text_for_every_drafter(exact, domain: int) -> None:
     prompt = list(PROMPTS.values())[domain][0]
     plain = greedy_ids(exact, prompt, "none", 0, 24)
     for i, drafter in enumerate(drafting(exact)):
@@ -69,7 +68,7 @@ def test_in_few_bits_texts_part_only_at_near_ties(domains: int, tokens: int, dty
             assert float(best[0] - best[1]) <= 2 * 2**-8 * float(best[0].abs())
 
 
-def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
+def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     family = zoo.load("embedded", torch.int8)
     assert family.name == zoo.load("embedded:int8").name == "embedded:int8"
     assert (family.precision, exact.precision) == ("int8", "float32")
@@ -95,7 +94,7 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
         bench.report(bench.Options("methods", dtype="float31"))
 
 
-def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
+def test_a_race_interleaves_by_the_clocks(exact) -> None:
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
     for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
         if isinstance(event, Committed):
@@ -120,7 +119,7 @@ def verified(events: Iterable[Event]) -> list[Verified]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> None:
+def test_recorded_traces_are_what_the_engine_does(exact, path: Path) -> None:
     """Golden files: run again, their tokens and decisions come out the same; only the times are free.
 
     A draft in eight bits rounds as its processor does, so where a coin lies at the edge of its distribution it may draw
@@ -142,7 +141,7 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -> None:
+def test_the_recorded_distributions_are_the_targets(exact, path: Path) -> None:
     trace = Trace.load(path)
     params = next(e.params for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     text = exact.encode(trace.header.prompt)

@@ -48,7 +48,6 @@ def test_the_logits_are_those_of_transformers(name: str, kind: str, tmp_path) ->
 
 
 def test_bfloat16_is_the_rounded_model(tmp_path) -> None:
-    """`stored` in bfloat16, from numbers in 8 bits."""
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", "Q8_0")
     wide, narrow = (forward(load_pair(path, dtype=d), TOKENS) for d in (torch.float32, torch.bfloat16))
@@ -161,7 +160,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("reason", DAMAGED)
-def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole: bytes, tmp_path) -> None:
+def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(DAMAGED[reason](whole))
     with pytest.raises(ValueError, match=f"^{path}: .*{reason}") as caught:
@@ -176,7 +175,7 @@ def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path) -> None:
         load_pair(path)
 
 
-def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path, monkeypatch) -> None:
+def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(whole)
     assert presets.parse_pair(f"{path} + {path}") == presets.Pair(str(path), (str(path),))

@@ -219,7 +219,6 @@ def test_a_pickle_is_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize(("target_size", "draft_size"), [(5, 7), (7, 5), (3, 4)])
 def test_padded_vocabularies_keep_the_targets_distribution(target_size: int, draft_size: int, tmp_path) -> None:
-    """Every random path, against transformers' target restricted to the three ids that have a token."""
     model = decoder(shape(target_size), seed=5)
     family = zoo.load_pair(
         model_folder(tmp_path / "target", model, words(3)),
@@ -265,7 +264,7 @@ def greedy(family: zoo.Family, name: str, text: list[int] = TEXT) -> list[int]:
     return ids(events)
 
 
-def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path]) -> None:
+def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders) -> None:
     drafts = [folders[name] for name in ("draft_model", "eagle3", "medusa", "draft_model")]
     family = zoo.load_pair(folders["target"], *drafts, dtype=torch.float32)
     assert list(family.drafters) == [
@@ -284,7 +283,7 @@ def test_a_pair_drafts_in_every_way_and_keeps_the_text(folders: dict[str, Path])
     assert max(uncut) >= 23  # without the cut it would have said what is no token
 
 
-def test_a_pair_that_cannot_be_loaded_says_why(folders: dict[str, Path], monkeypatch) -> None:
+def test_a_pair_that_cannot_be_loaded_says_why(folders, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ValueError, match="no-such-head is not on this machine, and could not be fetched"):
         zoo.load_pair(folders["target"], "no-such-head")

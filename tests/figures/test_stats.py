@@ -64,7 +64,6 @@ def test_the_speedup_and_its_account() -> None:
 
 
 def test_cycles_without_a_draft_are_in_the_account() -> None:
-    """Half of the cycles drafted nothing: they cost a plain pass and give one token."""
     spec = [
         *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
         *cycle("speculative", 1, 0.010, [A, A], 4, 0.002, 0.012),

@@ -199,7 +199,6 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
 
 
 def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
-    """In a process of its own: before torch 2.12 nothing is captured any more where one failed."""
     with contextlib.closing(EngineProcess("failing_capture")) as worker:
         told = dict(filter(None, worker.call("fail")))
     assert "could not be captured" in told["failed"] and told["sum"] == 1.0

@@ -61,12 +61,12 @@ def cases() -> Iterator[Any]:
 
 @needs_triton
 @pytest.mark.parametrize("case", cases())
-def test_kernels_give_what_their_specification_gives(interpreter: ProcessPoolExecutor, case: Case) -> None:
+def test_kernels_give_what_their_specification_gives(interpreter, case: Case) -> None:
     assert interpreter.submit(kernelcases.distance, case).result() <= LIMITS[case.dtype]
 
 
 @needs_triton
-def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessPoolExecutor) -> None:
+def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter) -> None:
     assert interpreter.submit(kernelcases.unseen_and_broken).result() == (True, True)
 
 
@@ -76,7 +76,7 @@ def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessP
     "name",
     ["qwen3", "mistral window", "llama grouped heads"],  # the last with biases
 )
-def test_logits_are_the_models_own(interpreter: ProcessPoolExecutor, name: str) -> None:
+def test_logits_are_the_models_own(interpreter, name: str) -> None:
     whole = FAMILIES[name]
     given = Config.parse(whole.to_dict()), reference(whole).state_dict(), TEXT
     assert interpreter.submit(kernelcases.logits_apart, *given).result() <= 2e-5

@@ -136,7 +136,7 @@ def depths(monkeypatch) -> list[int]:
     "params", [pytest.param(GREEDY, id="greedy", marks=pytest.mark.long), pytest.param(WARM, id="sampled")]
 )
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
-def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list[int]) -> None:
+def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> None:
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
     plain = list(loop.generate(one, table(one)))
@@ -268,7 +268,7 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
-def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
+def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths) -> None:
     SHARED.idle.clear()
     events = list[Event]()
     assert host_reads(lambda: events.extend(on_device(make(kind, details=False)))) == 0
@@ -281,7 +281,6 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
 
 @pytest.mark.parametrize("kind", ["like", "eagle3"])
 def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch) -> None:
-    """And what it then takes is prefill, no part of a draft."""
     form = drafting.DraftModelSteps if kind == "like" else drafting.Eagle3Steps
     told, prefill = list[str](), form.prefill
 
@@ -325,14 +324,14 @@ def crowded(monkeypatch) -> Iterator[SimpleNamespace]:
     SHARED.idle.clear()
 
 
-def test_a_run_takes_the_room_of_those_that_wait(crowded: SimpleNamespace) -> None:
+def test_a_run_takes_the_room_of_those_that_wait(crowded) -> None:
     list(on_device(task("none")))
     (first,) = SHARED.idle.values()
     assert isinstance(list(on_device(task("like")))[-1], Finished)
     assert first not in SHARED.idle.values() and len(SHARED.idle) == 1 and crowded.refused == [1]
 
 
-def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: SimpleNamespace) -> None:
+def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded) -> None:
     crowded.room = 0
     *_, failed, end = on_device(task("none"))
     assert isinstance(failed, Failed) and failed.fatal

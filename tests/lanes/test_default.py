@@ -37,7 +37,7 @@ def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any
     )
 
 
-def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:
+def test_what_is_expected_to_pay_is_taken_and_measured_once(measured) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY}, {"draft_model": {"agreement": [0.66], "overlap": [0.3]}})
     choice = choose(pair)
     assert (choice.drafter, choice.k) == ("draft_model", 3) and choice.speedup == pytest.approx(1.58, abs=0.02)
@@ -46,7 +46,7 @@ def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str])
     assert measured == ["draft_model", "quantised"]
 
 
-def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
+def test_the_browser_chooses_as_we_do(measured) -> None:
     """Node holds `engine/costs.js` to the same table."""
     for row in json.loads((TESTS / "costs.json").read_text(encoding="utf-8")):
         draft, step, *passes = row["times"]["draft"], *row["times"]["passes"].values()
@@ -57,12 +57,12 @@ def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
         assert choice.speedup == pytest.approx(row["speedup"]) if row["speedup"] else choice.speedup <= 1.0
 
 
-def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured: list[str]) -> None:
+def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured) -> None:
     choice = choose(family({"draft_model": DEAR}))
     assert (choice.drafter, choice.k) == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
 
 
-def test_what_was_chosen_stays(measured: list[str]) -> None:
+def test_what_was_chosen_stays(measured) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY})
     assert choose(pair, "quantised", 7) == Choice("quantised", 7) and choose(pair, "none", 5) == Choice("none", 5)
     assert not measured
@@ -70,7 +70,7 @@ def test_what_was_chosen_stays(measured: list[str]) -> None:
     assert choose(pair, "quantised").drafter == "quantised"
 
 
-def test_what_is_not_measured_has_the_usual_depth(measured: list[str]) -> None:
+def test_what_is_not_measured_has_the_usual_depth(measured) -> None:
     alone = family({})
     assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
     assert not measured

@@ -105,13 +105,13 @@ def seconds(how: dict[str, Any], depth: int) -> float:
 
 
 @SHAPES
-def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock: Clock, how: dict[str, Any]) -> None:
+def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock, how: dict[str, Any]) -> None:
     costs = probe(Family(clock, **how, alpha=0.5), "guesser")
     for depth in range(10):
         assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
 
 
-def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch) -> None:
+def test_a_row_that_is_dearer_than_the_others_is_found(clock, monkeypatch) -> None:
     """A processor takes so many rows at once, and one more is another turn. Between two depths nothing is guessed."""
     monkeypatch.setattr(Target, "seventh", 0.004)
     costs = probe(Family(clock, **CHAIN, alpha=0.5), "guesser")
@@ -119,7 +119,7 @@ def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch
     assert steps == pytest.approx([0.1] * 5 + [0.5] + [0.1] * 2, abs=0.01)
 
 
-def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock) -> None:
+def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock) -> None:
     costs = probe(Family(clock, **CHAIN, alpha=0.5, draw=0.001), "guesser")
     assert costs.at(0.0) is costs
     assert costs.draw == pytest.approx(0.1, abs=0.01)
@@ -127,7 +127,7 @@ def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock
     assert costs.at(0.8).at(0.8) == costs.at(0.8)
 
 
-def test_what_never_drafts_is_refused(clock: Clock, monkeypatch) -> None:
+def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:
     family = Family(clock, **CHAIN, alpha=0.5)
     monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
     with pytest.raises(ValueError, match="drafted nothing"):

@@ -26,7 +26,7 @@ def settings(monkeypatch) -> SimpleNamespace:
     return told
 
 
-def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings: SimpleNamespace) -> None:
+def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings) -> None:
     device.configure_cuda("cpu")
     assert settings.cudnn and settings.matmul.allow_bf16_reduced_precision_reduction
     device.configure_cuda("cuda:0")

@@ -134,14 +134,14 @@ def gemma(tmp_path_factory) -> zoo.Family:
     return zoo.load_pair(target, llama, dtype=torch.float32)
 
 
-def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
+def test_every_drafter_keeps_the_text(gemma) -> None:
     assert set(gemma.drafters) == {"draft_model", "suffix", "prompt_lookup", "none"}
     expected = generated(reference("gemma3_text"))
     for name in gemma.drafters:
         assert greedy(gemma, name, TEXT[:9]) == expected, name
 
 
-def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> None:
+def test_its_own_assisted_generation_races_beside_ours(gemma) -> None:
     events = list(race(gemma, "w3 w4 w5", "draft_model", 3, SamplingParams(max_tokens=12, ignore_end=True), peer=True))
     peer, plain = (ids(events, lane) for lane in (PEER, PLAIN))
     assert peer == plain and len(plain) == 12

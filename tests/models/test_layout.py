@@ -68,7 +68,7 @@ def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch
     assert torch.allclose(distributions(), by_length, atol=1e-5)
 
 
-def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch) -> None:
+def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch, monkeypatch) -> None:
     first = lean("qwen3")
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = lean("qwen3")

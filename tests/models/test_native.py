@@ -211,7 +211,6 @@ def test_products_of_codes_are_those_of_rounded_inputs() -> None:
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None:
-    """Sums that saturate, as those of 16 bits do, would lose some."""
     ones = torch.ones(32, 2, dtype=torch.float16)
     for code in (0, 1, 2**bits - 1):
         for zero in (0, 2 ** (bits - 1)):
@@ -288,7 +287,7 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
 
 
 @needed
-def test_threads_change_no_bit(threads: None) -> None:
+def test_threads_change_no_bit(threads) -> None:
     """Of three blocks of outputs two threads have one and two: who is done early must wait. Four have more than enough.
 
     They are few passes: beside busy processes threads wait long for each other.
@@ -379,7 +378,7 @@ def loads_anew() -> bool:
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux tells its processor so")
 @pytest.mark.parametrize("does", [None, "exit 1", 'for last; do :; done; echo nonsense > "$last"', "exit 0"])
-def test_where_it_cannot_be_compiled_torch_runs_the_model(does: str | None, fresh: Path, monkeypatch) -> None:
+def test_where_it_cannot_be_compiled_torch_runs_the_model(does: str | None, fresh, monkeypatch) -> None:
     found = None if does is None else compiler(fresh, does)
     monkeypatch.setattr(build.shutil, "which", lambda name: found)
     model, again = made(GROUPED), made(GROUPED, in_torch=True)
@@ -412,7 +411,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @needed
 @pytest.mark.parametrize("how", DAMAGES)
-def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh: Path, monkeypatch) -> None:
+def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh, monkeypatch) -> None:
     if how == "another's" and os.geteuid():
         pytest.skip("only root can give a file away")
     count = fresh / "count"
@@ -430,7 +429,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh: Pat
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
-def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch) -> None:
+def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh, monkeypatch) -> None:
     monkeypatch.setattr(build, "library_file", lambda: 1 / 0)
     if why == "switched off":
         monkeypatch.setenv(native.OFF, "0")

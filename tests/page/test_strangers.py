@@ -51,7 +51,7 @@ def folder(tmp_path) -> str:
 
 
 @pytest.mark.parametrize("door", PAIR)
-def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed: None, door: str, folder: str, monkeypatch) -> None:
+def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed, door: str, folder, monkeypatch) -> None:
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
     monkeypatch.setattr(hub, "fetch", lambda *_: pytest.fail("something was fetched"))
     for family in (folder, f"{folder} + {folder}", "owner/model"):
@@ -62,7 +62,7 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed: None, door: str
     assert request.check_family("owner/model") == "owner/model"
 
 
-def test_ones_own_page_takes_any(folder: str, monkeypatch) -> None:
+def test_ones_own_page_takes_any(folder, monkeypatch) -> None:
     monkeypatch.setenv(EXPOSURE, "own")
     monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
     assert request.check("Once", "suffix", family=folder).family == folder

@@ -43,15 +43,13 @@ def served(line: Turns, tickets: list[Ticket]) -> list[int]:
     ("addresses", "order"),
     [("aaaaa", [0, 1, 2, 3, 4]), ("aaaabbc", [0, 4, 6, 1, 5, 2, 3]), ("aaabaa", [0, 3, 1, 2, 4, 5])],
 )
-def test_addresses_take_turns_and_those_of_one_come_as_they_came(
-    line: Turns, addresses: str, order: Iterable[int]
-) -> None:
+def test_addresses_take_turns_and_those_of_one_come_as_they_came(line, addresses: str, order: Iterable[int]) -> None:
     tickets = joined(line, *addresses)
     line.poll(tickets[0])  # it has the machine, which counts as its address's turn
     assert served(line, tickets) == order
 
 
-def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
+def test_who_leads_waits_for_nobody_but_the_one_at_work(line) -> None:
     tickets = joined(line, "a", "a", "b")
     line.poll(tickets[0])
     tickets += joined(line, "a", leads=True)
@@ -59,7 +57,7 @@ def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
     assert served(line, tickets) == [0, 3, 2, 1]
 
 
-def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line: Turns) -> None:
+def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line) -> None:
     joined(line, *["a"] * (MOST // 2 + 1))
     assert line.join("run", "a") is None
     joined(line, *(f"address {i}" for i in range(MOST // 2)))

@@ -32,7 +32,7 @@ def quick(monkeypatch) -> None:
 
 
 @pytest.fixture
-def every_mistake(quick: None, monkeypatch) -> None:
+def every_mistake(quick, monkeypatch) -> None:
     monkeypatch.setattr(power, "CATALOGUE", CATALOGUE)
 
 

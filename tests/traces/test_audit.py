@@ -112,7 +112,6 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
-    """Before rules had names, and examples of draws were audited."""
     lines = [to_dict(event) for event in run()]
     del lines[0]["rule"], lines[0]["lossless"]
     for line in lines:
@@ -359,7 +358,6 @@ EDITED = ("p", "q", "status", "tokens", "text")
 
 
 def places(value: Any, key: Any = "") -> Iterator[tuple[Any, Any, str]]:
-    """Every leaf of what is `EDITED`: what holds it, at which place, and its field."""
     for name, item in value.items() if isinstance(value, dict) else enumerate(value):
         field = name if isinstance(value, dict) else key
         if isinstance(item, dict | list):

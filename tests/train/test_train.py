@@ -37,7 +37,7 @@ def books(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def family(books: Path, tmp_path_factory) -> Path:
+def family(books, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("family")
     arguments = ["--corpus", str(books), "--out", str(out), "--minutes", "0.01", "--batch-tokens", "512"]
     arguments += ["--length", "64", "--device", "cpu"]
@@ -69,7 +69,7 @@ def weights(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.safetensors")}
 
 
-def test_provenance_tells_where_it_came_from(family: Path) -> None:
+def test_provenance_tells_where_it_came_from(family) -> None:
     record = json.loads((family / "provenance.json").read_text())
     assert set(record) == STAGES
     for name in STAGES - {"tokenizer", "texts"}:
@@ -83,7 +83,7 @@ def test_provenance_tells_where_it_came_from(family: Path) -> None:
     assert all(path.stat().st_size < 9_000_000 for path in family.rglob("*.safetensors"))
 
 
-def test_what_was_trained_drafts(family: Path) -> None:
+def test_what_was_trained_drafts(family) -> None:
     ours = zoo.load(str(family), torch.float32)
     models = {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit", "block", "mtp"}
     assert models < set(ours.drafters)
@@ -126,7 +126,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeyp
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
 
 
-def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path) -> None:
+def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books, tmp_path) -> None:
     texts, blocked = corpus.stories(books), corpus.blocked_words()
     assert len(texts) > 3 and not any("idiot" in text for text in texts)
     assert blocked.search("What an Idiot!") and not blocked.search("a grape in japan, drapes")

@@ -47,7 +47,7 @@ PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
 
 @pytest.fixture(scope="module")
-def target(shallow: str, tmp_path_factory) -> Path:
+def target(shallow, tmp_path_factory) -> Path:
     """A few layers of the embedded target, as others publish theirs: with its tokenizer."""
     folder = tmp_path_factory.mktemp("training") / "target"
     for part in ("target", "tokenizer"):
@@ -56,21 +56,21 @@ def target(shallow: str, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def family(target: Path) -> zoo.Family:
+def family(target) -> zoo.Family:
     with pytest.MonkeyPatch.context() as patch:  # what is compared with passes of other shapes
         patch.setattr("specdec.training.train.precision", lambda device: torch.float32)
         return load_target(str(target), "cpu")
 
 
 @pytest.fixture(scope="module")
-def texts(family: zoo.Family) -> list[Text]:
+def texts(family) -> list[Text]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
         return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda: False), 180))
 
 
 @pytest.fixture(scope="module")
-def archive(texts: list[Text], tmp_path_factory) -> Path:
+def archive(texts, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "texts.npz"
     files.save(texts, path)
     return path
@@ -81,7 +81,7 @@ def loaded(family: zoo.Family, archive: Path) -> files.Examples:
 
 
 @pytest.mark.parametrize("window", [None, 5])
-def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window: int | None) -> None:
+def test_a_pass_over_several_texts_is_that_over_each(family, window: int | None) -> None:
     model = family.target
     layers = [layer.window for layer in model.layers]
     native, model.native = model.native, None
@@ -106,7 +106,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family: zoo.Family, window:
         model.native, model.windows = native, set(layers)
 
 
-def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family: zoo.Family, monkeypatch) -> None:
+def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
@@ -123,7 +123,7 @@ def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family
         assert (drawn[-1] in ends) == (len(drawn) < 40) and not set(drawn[:-1]) & ends
 
 
-def test_with_longer_prompts_fewer_texts_are_written_at_once(family: zoo.Family, monkeypatch) -> None:
+def test_with_longer_prompts_fewer_texts_are_written_at_once(family, monkeypatch) -> None:
     monkeypatch.setattr("specdec.figures.machine.free_memory", lambda: 2**27)
     rows = [Writer(family, prompts).rows for prompts in ([], PROMPTS, [PROMPTS[0] * 40])]
     assert 1 < rows[2] < rows[0] < rows[1]
@@ -198,15 +198,14 @@ def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> Re
     return draft
 
 
-def test_a_head_that_drafts_all_tokens_has_no_map(family: zoo.Family, tmp_path) -> None:
-    """vLLM has no place for one then."""
+def test_a_head_that_drafts_all_tokens_has_no_map(family, tmp_path) -> None:
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
     draft = exported(head, family, tmp_path)
     assert isinstance(draft, Eagle3Head) and torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
 
 
-def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive: Path, tmp_path) -> None:
+def test_what_is_exported_computes_what_was_trained(family, archive, tmp_path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     draft = exported(model, family, tmp_path)
@@ -218,7 +217,7 @@ def test_what_is_exported_computes_what_was_trained(family: zoo.Family, archive:
     assert float((logits - meant).abs().mean() / meant.abs().mean()) < 0.05
 
 
-def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, archive: Path, tmp_path) -> None:
+def test_a_head_computes_what_was_trained_at_every_step(family, archive, tmp_path) -> None:
     torch.manual_seed(3)
     examples = loaded(family, archive)
     model = Eagle3(family.target, torch.from_numpy(examples.most_frequent(300, 4096)))
@@ -245,9 +244,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family: zoo.Family, arch
         torch.testing.assert_close(prediction, outputs[step].flatten(0, 1)[reading.places - step - 1])
 
 
-def test_batches_hold_what_was_written_and_learn_answers_alone(
-    family: zoo.Family, texts: list[Text], archive: Path
-) -> None:
+def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, archive) -> None:
     before = tokens_around(family)[0]
     examples = loaded(family, archive)
     texts = list({tuple(text.tokens): text for text in texts}.values())  # a text that occurs twice is taken once
@@ -271,7 +268,7 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(
     assert rate(0.0) < rate(0.2) == 1.0 > rate(0.7) > rate(1.0) > 0.0
 
 
-def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family, archive: Path) -> None:
+def test_the_held_out_figures_are_those_of_the_distributions(family, archive) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     reading = read_batch(family.target, next(examples.in_order(1_000)), (), model.dtype)
@@ -288,7 +285,7 @@ def test_the_held_out_figures_are_those_of_the_distributions(family: zoo.Family,
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
-def test_from_an_empty_folder_to_a_draft_that_foresees_more(target: Path, tmp_path, monkeypatch, method: str) -> None:
+def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, method: str) -> None:
     out, lines, clock = tmp_path / "draft", list[str](), count()
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     prompts = tmp_path / "prompts"
@@ -350,14 +347,7 @@ MOMENTS = {  # what is interrupted -> what is said of it
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_at_any_moment_loses_nothing(
-    target: Path,
-    tmp_path,
-    monkeypatch,
-    capsys,
-    quick: None,
-    moment: str,
-) -> None:
+def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsys, quick, moment: str) -> None:
     module, _, name = moment.rpartition(".")
     place = pkgutil.resolve_name(module)
     original, calls = getattr(place, name), count()
@@ -385,7 +375,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(
         assert "draft_model" in zoo.load_pair(target, out).drafters
 
 
-def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_path, quick: None) -> None:
+def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, quick) -> None:
     lines = list[str]()
     figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
     assert figures["steps"] >= 1 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
@@ -402,10 +392,10 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target: Path, tmp_
 
 @pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])
 def test_a_draft_runs_with_the_options_that_training_ends_with(
-    shallow: str,
-    archive: Path,
+    shallow,
+    archive,
     tmp_path,
-    quick: None,
+    quick,
     capsys,
     target_name: str,
 ) -> None:
@@ -420,7 +410,7 @@ def test_a_draft_runs_with_the_options_that_training_ends_with(
 
 
 @pytest.mark.long
-def test_a_run_that_is_killed_leaves_a_draft(target: Path, archive: Path, tmp_path) -> None:
+def test_a_run_that_is_killed_leaves_a_draft(target, archive, tmp_path) -> None:
     out = tmp_path / "draft"
     command = [sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--minutes", "2"]
     with subprocess.Popen([*command, "--examples", str(archive), *SIZE], stdout=subprocess.PIPE, text=True) as process:
@@ -456,7 +446,7 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
     assert not (tmp_path / "new").exists()
 
 
-def test_too_few_texts_and_files_of_something_else_are_told(target: Path, tmp_path, monkeypatch) -> None:
+def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
     monkeypatch.setattr("specdec.training.train.MIN_EXAMPLES", 4)
