@@ -36,7 +36,6 @@ def started(options: list[str], environment: dict[str, str]) -> Iterator[httpx.C
         command, cwd=ROOT, env=own | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as app:
         try:
-            assert app.stdout is not None
             printed = ""
             for line in app.stdout:
                 printed += line
@@ -53,8 +52,7 @@ def started(options: list[str], environment: dict[str, str]) -> Iterator[httpx.C
 def asked(client: httpx.Client, sent: dict[str, Any]) -> dict[str, Any]:
     event = client.post("gradio_api/call/v2/run", json=sent).json()["event_id"]
     told = client.get(f"gradio_api/call/run/{event}").text
-    answer: dict[str, Any] = json.loads(json.loads(re.findall(r"^data: (.*)$", told, re.M)[-1])[0])
-    return answer
+    return json.loads(json.loads(re.findall(r"^data: (.*)$", told, re.M)[-1])[0])
 
 
 @pytest.mark.long

@@ -54,7 +54,6 @@ def of(head: str, kind: str) -> Convention:
 
 def both(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
     change = of("mtp", "order").tensors
-    assert change is not None
     return config | {"head_dim": 32, "num_attention_heads": 6, "num_key_value_heads": 6}, change(weights)
 
 

@@ -23,8 +23,7 @@ def measured(monkeypatch) -> list[str]:
 
     def measure(family: Any, name: str, report: Any) -> Costs:
         asked.append(name)
-        costs: Costs = family.real[name]
-        return costs
+        return family.real[name]
 
     monkeypatch.setattr(probe, "measure", measure)
     return asked

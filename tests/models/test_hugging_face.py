@@ -111,8 +111,7 @@ def test_logits_equal_those_of_transformers(kind: str, tmp_path) -> None:
 def generated(model: Any) -> list[int]:
     model = copy.copy(model)  # its own settings would fill in an end token
     model.generation_config = transformers.GenerationConfig(max_new_tokens=30, do_sample=False, pad_token_id=0)
-    text: list[int] = model.generate(torch.tensor([TEXT[:9]]))[0, 9:].tolist()
-    return text
+    return model.generate(torch.tensor([TEXT[:9]]))[0, 9:].tolist()
 
 
 @pytest.mark.parametrize("kind", grid(WRITING))

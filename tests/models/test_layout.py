@@ -59,9 +59,7 @@ def test_heads_read_norms_of_either_form(kind: str, monkeypatch) -> None:
 def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch) -> None:
     def distributions() -> torch.Tensor:
         target = ours(MODEL)
-        found = Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
-        assert found is not None
-        return found
+        return Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
 
     by_length = distributions()
     as_on_a_gpu(monkeypatch)

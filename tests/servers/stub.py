@@ -117,8 +117,7 @@ class Stub:
 
 
 def recording(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((PAYLOADS / f"{name}.json").read_text(encoding="utf-8"))
-    return told
+    return json.loads((PAYLOADS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def replay(name: str) -> Stub:

@@ -45,8 +45,7 @@ def last_chunk(name: str, kind: str, how: str) -> dict[str, Any]:
     streams = [call for call in recording(name)["calls"] if call["body"] and call["body"].get("stream")]
     mine = [call for call in streams if call["body"]["temperature"] == SETTINGS[how].temperature]
     chunks = [block for block in mine[[*PROMPTS].index(kind)]["blocks"] if "[DONE]" not in block]
-    last: dict[str, Any] = json.loads(chunks[-1].removeprefix("data: "))
-    return last
+    return json.loads(chunks[-1].removeprefix("data: "))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -29,8 +29,7 @@ class Windowed(ByPrefix):
         self._model, self._cache, self.vocabulary, self.context = model, cache, model.vocabulary, model.context
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        last: Tensor = self._model.forward(prefix[-WINDOW:], self._model.new_cache(WINDOW))[-1]
-        return last
+        return self._model.forward(prefix[-WINDOW:], self._model.new_cache(WINDOW))[-1]
 
     def new_cache(self, capacity: int) -> TokenList:
         return self._cache([])

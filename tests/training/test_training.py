@@ -414,7 +414,6 @@ def test_a_run_that_is_killed_leaves_a_draft(target, archive, tmp_path) -> None:
     out = tmp_path / "draft"
     command = [sys.executable, "-m", "specdec", "train", "--target", str(target), "--out", str(out), "--minutes", "2"]
     with subprocess.Popen([*command, "--examples", str(archive), *SIZE], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         next(line for line in process.stdout if "before the first step" in line)
         process.kill()
     family = zoo.load_pair(target, out)
