@@ -210,7 +210,7 @@ def test_the_traceback_is_shown_to_who_asks(capsys, monkeypatch) -> None:
 def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_path, shallow) -> None:
     few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
-    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))  # this process has much to look through
+    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))
     arguments = ["--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "-k", "3"]
     assert terminal.main(["bench", *arguments, "--json", str(tmp_path / "report.json")]) == 0
     *table, last = capsys.readouterr().out.splitlines()

@@ -76,7 +76,7 @@ def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> N
             run = engine.race(prompt, "draft_model", 3, params=SHORT)
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
         assert engine.models.target.model is target
-        assert engine.choose().speedup > 0 and not stored.file().exists()  # such models have no name to be known by
+        assert engine.choose().speedup > 0 and not stored.file().exists()
 
 
 def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:

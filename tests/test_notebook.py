@@ -14,7 +14,7 @@ from nbclient import NotebookClient  # noqa: E402
 
 PATH = Path(__file__).resolve().parents[1] / "notebooks" / "workshop.ipynb"
 EXERCISE = "# your code"
-# Small models and short texts, for all that does not hang on what they write; behind the cell that imports the names.
+# Small models and short texts; behind the cell that imports the names.
 SMALL = """class Engine(Engine):
     def __init__(self, target): super().__init__({!r}, dtype="float32", device="cpu")
     def race(self, prompt, drafter, k, *, params=None, **options):

@@ -122,7 +122,6 @@ def replacing(rng: random.Random) -> None:
     must(not bool((left[p == 0.0] > 0.0).any()), "a residual holds no token that the target excludes")
     if bool((p > q).any()):
         must(not bool((left[q >= p] > 0.0).any()), "a residual holds no token that is drafted often enough")
-    # One token's distribution by rejection sampling: what is kept, and what replaces the rest.
     kept = torch.minimum(p.double(), q.double())
     out = kept + (1.0 - kept.sum()).clamp(min=0.0) * left.double()
     must(float((out - p.double()).abs().max()) <= ROUNDING, "one token has the target's distribution")

@@ -220,7 +220,7 @@ def test_of_a_tree_typical_acceptance_keeps_the_longest_plausible_path() -> None
     rows[0], rows[1], rows[2] = (
         torch.tensor(distribution) for distribution in ([0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.25] * 4)
     )
-    proposal = Proposal((0, 1, 0, 2, 3, 2), (-1, -1, 0, 1, 3, -1))  # the last is plausible, but not deep
+    proposal = Proposal((0, 1, 0, 2, 3, 2), (-1, -1, 0, 1, 3, -1))
     verdict = make_rule("typical").verify(proposal, rows, enumeration.EnumeratingSampler())
     assert verdict.path == (1, 3, 4)
     assert verdict.kind == "bonus"

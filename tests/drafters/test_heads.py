@@ -127,7 +127,6 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
             siblings = [tree.tokens[i] for i in tree.children(tree.parents[node])]
             best = [DRAFT_IDS[i] for i in distribution.argsort(descending=True)[: len(siblings)]]
             assert siblings == best
-        # What was left out of the first level is less likely than anything that is in.
         first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
         assert len(tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
 

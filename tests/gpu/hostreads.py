@@ -5,7 +5,7 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# What float(x), x.item(), bool(x) and results of unknown size become. In inference mode `item` stays what it is.
+# What float(x), x.item(), bool(x) and results of unknown size become.
 WAITS = {
     "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select",
     "_unique2", "unique_dim", "unique_consecutive", "bincount",

@@ -271,7 +271,7 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
     assert model.native is not None and isinstance(model.head, Blocked)
     assert model.head.struct.bits == (4 if stored == "4 bits" else 8 * dtype.itemsize)
     for size in (*range(2, 13), *range(2, 13)):
-        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)  # tokens before the pass, and before its tree
+        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
         tokens = rng.choices(range(WORDS), k=chain + size)
         path = Tree(tuple(parents)).path(rng.randrange(size))

@@ -36,7 +36,6 @@ def proved(
 def test_every_random_path_gives_the_targets_distribution(record_property) -> None:
     walked = proved(random.Random(1).sample(small_cases(60), 200), 60, record_property)
     assert len(walked) >= 150
-    # The proved cases include all drafters, sampling parameters, depths and ends of texts.
     for drafter in ("model", "point", "sampled", "without replacement", "top"):
         assert sum(case.drafter == drafter for case in walked) >= 20
     assert all(sum(case.params == params for case in walked) >= 10 for params in PARAMS)

@@ -167,7 +167,6 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path, monk
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
 
 
-# By enumeration `python -m tests.report` catches every mistake in each run; here are some that need no minutes.
 MANY_DRAWS = {"block_residual", "unjudged_fourth", "one_coin"}
 SOME = [key for key in list(MISTAKES)[::8] if key not in MANY_DRAWS]
 

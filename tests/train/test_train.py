@@ -42,7 +42,6 @@ def family(books, tmp_path_factory) -> Path:
     arguments = ["--corpus", str(books), "--out", str(out), "--minutes", "0.01", "--batch-tokens", "512"]
     arguments += ["--length", "64", "--device", "cpu"]
     with pytest.MonkeyPatch.context() as patch:
-        # The standard library and the questions stay real, but a few of them are enough here.
         library, questions = Path(sysconfig.get_path("stdlib")), facts.documents(60, 0)
         patch.setattr(sysconfig, "get_path", lambda _: str(library / "json"))
         patch.setattr(facts, "documents", lambda *_: questions)
@@ -78,7 +77,7 @@ def test_provenance_tells_where_it_came_from(family) -> None:
     assert record["target"]["exit_layers"] == [2, 4]
     assert len(record["tokenizer"]["stories_sha256"]) == 3
     for path in family.rglob("config.json"):
-        if path.parent.name not in ("draft_model", "eagle3"):  # those say which target they are for
+        if path.parent.name not in ("draft_model", "eagle3"):
             assert str(family) not in path.read_text()
     assert all(path.stat().st_size < 9_000_000 for path in family.rglob("*.safetensors"))
 

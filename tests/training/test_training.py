@@ -247,7 +247,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family, archive, tmp_pat
 def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, archive) -> None:
     before = tokens_around(family)[0]
     examples = loaded(family, archive)
-    texts = list({tuple(text.tokens): text for text in texts}.values())  # a text that occurs twice is taken once
+    texts = list({tuple(text.tokens): text for text in texts}.values())
     assert len(examples) == len(texts) and examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
     whole = [[*before, *text.tokens] for text in texts]
     pairs = {(tuple(tokens[:i]), tokens[i]) for tokens, text in zip(whole, texts, strict=True)
