@@ -142,7 +142,7 @@ NO_VERDICT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("sentence", NO_VERDICT)
 def test_what_cannot_be_tested_is_said(sentence: str) -> None:
     told = told_of(of_pair(toy()), **NO_VERDICT[sentence])
-    assert told["status"] == 2 and sentence in told["sentences"][0]
+    assert (told["verdict"], told["status"]) == ("cannot be tested", 2) and sentence in told["sentences"][0]
 
 
 def test_two_servers_of_two_models_are_told_apart() -> None:
