@@ -1,12 +1,14 @@
 """Whether a draft is long enough: by how sure it is, by what one more row costs, and by all that may follow it."""
 
 import math
+import random
+from statistics import mean
 
 import pytest
 import torch
 
 from specdec.drafters.base import confidence
-from specdec.drafters.stop import DraftLengthController, Rate, Share
+from specdec.drafters.stop import Calibration, DraftLengthController, Rate, Share
 from specdec.types import Costs
 
 FLAT = Costs(0.1, (1.0,) * 9)
@@ -45,6 +47,21 @@ def test_the_faster_the_others_are_the_sooner_it_ends() -> None:
         asked.rate.add(tokens=4, cost=2.0)
     asked.begin(FLAT.cycles(8))
     assert asked.rate.value == 2.0 and length(asked) == 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.5, 0.8)])
+def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: float, high: float) -> None:
+    found, rng = Calibration(), random.Random(1)
+    chances = {0.2: low, 0.95: high}
+    seen = {confidence: list[float]() for confidence in chances}
+    for n in range(4000):
+        confidence = rng.choice(list(chances))
+        log_odds = found.log_odds(confidence)
+        if n >= 1000:
+            seen[confidence].append(found.chance(log_odds))
+        found.learn(log_odds, rng.random() < chances[confidence])
+    for confidence, chance in chances.items():
+        assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
 
 
 @pytest.mark.parametrize("others", [(), (2.0,), (2.0, 1.0, -3.0)])
