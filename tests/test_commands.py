@@ -286,7 +286,7 @@ def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path, start: list[str]) 
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         timeout=60,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 

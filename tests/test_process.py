@@ -125,7 +125,6 @@ def generators_of_ours() -> int:
 
 
 def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
-    """In the engine's process the loop and the lanes' turns; in the page's Gradio's function and what it calls."""
     counts, encoded = list[int](), list[int]()
 
     class Watched(NoDrafter):
@@ -192,7 +191,7 @@ def hung(process) -> Generator[Any, None, None]:
 @pytest.mark.long
 def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(process, hung, monkeypatch) -> None:
     first = process.start()
-    closing = threading.Thread(target=hung.close, daemon=True)  # as Gradio does, on a thread that nothing may hold up
+    closing = threading.Thread(target=hung.close, daemon=True)
     closing.start()
     closing.join(60)
     assert not closing.is_alive() and first.is_alive()

@@ -2,8 +2,20 @@
 
 import json
 
+from specdec.events import Drafted
 from specdec.families import zoo
+from specdec.lanes.race import race
+from specdec.types import SamplingParams
 from tests.families import toypairs
+from tests.tokens import ids
+
+
+def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
+    alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
+    params = SamplingParams(max_tokens=24, ignore_end=True)
+    events = list(race(alone, "one two three one two", "adaptive", params=params))
+    assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
+    assert any(isinstance(event, Drafted) and event.tokens for event in events)
 
 
 def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path) -> None:

@@ -57,7 +57,6 @@ def test_greedy_text_is_plain_text_for_every_drafter(exact, domain: int) -> None
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)
 @pytest.mark.parametrize(("domains", "tokens"), [(1, 8), pytest.param(3, 40, marks=pytest.mark.long)])
 def test_in_few_bits_texts_part_only_at_near_ties(domains: int, tokens: int, dtype: torch.dtype) -> None:
-    """The target gives slightly different logits for one row and for several; only a near-tie may turn on that."""
     family = zoo.load("embedded", dtype)
     for prompts in list(PROMPTS.values())[:domains]:
         plain, fast = (greedy_ids(family, prompts[0], drafter, 4, tokens) for drafter in ("none", "draft_model"))

@@ -114,7 +114,6 @@ def test_layers_are_those_that_a_config_names_and_copies_of_the_target_are_left_
     ],
 )
 def test_medusa_heads_say_what_the_naive_ones_say(weights: Weights, layers: int, prefix: str, tmp_path) -> None:
-    """The published config says two heads where the file holds more: the tensors are believed."""
     stored = {prefix + name: tensor for name, tensor in weights.items()}
     folder = written(tmp_path / "heads", stored, {"medusa_num_heads": 2, "medusa_num_layers": 1})
     heads = load_drafter(folder, TARGET, words(23))

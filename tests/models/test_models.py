@@ -99,6 +99,17 @@ def test_a_tree_is_its_paths(name: str) -> None:
         assert torch.allclose(continued, ours.forward([*TEXT[:21], *(tokens[i] for i in path), 5], fresh)[0], atol=1e-4)
 
 
+def test_in_bfloat16_a_row_alone_is_nearly_the_row_among_others() -> None:
+    ours = lean("llama tied", torch.bfloat16)
+    cache = ours.new_cache(64)
+    ours.forward(TEXT[:20], cache)
+    together = ours.forward(TEXT[20:25], cache, rows=5)
+    cache.keep(20)
+    alone = torch.cat([ours.forward([token], cache) for token in TEXT[20:25]])
+    assert cache.length == 25
+    assert torch.allclose(together.float(), alone.float(), atol=0.02)
+
+
 def test_a_full_cache_says_so() -> None:
     ours = lean("llama tied")
     with pytest.raises(ValueError, match="do not fit"):

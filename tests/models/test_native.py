@@ -195,7 +195,7 @@ def products_of_codes() -> list[Tensor]:
             said.append(blocked.times(x[:rows]))
             bound = 1e-5 * float(expected.abs().amax())
             assert float((said[-1] - expected[:rows]).abs().amax()) < bound, (kind, rows)
-            assert float((said[-1] - unrounded[:rows]).abs().amax()) > bound  # which tells rounded inputs from others
+            assert float((said[-1] - unrounded[:rows]).abs().amax()) > bound
     return said
 
 
@@ -288,10 +288,7 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
 
 @needed
 def test_threads_change_no_bit(threads) -> None:
-    """Of three blocks of outputs two threads have one and two: who is done early must wait. Four have more than enough.
-
-    They are few passes: beside busy processes threads wait long for each other.
-    """
+    """Of three blocks of outputs two threads have one and two: who is done early must wait."""
     model, found = made(replace(GROUPED, hidden_size=96, intermediate_size=2048, biases=INNER)), []
     for count in (1, 2, 3, 4):
         torch.set_num_threads(count)
@@ -303,7 +300,6 @@ def test_threads_change_no_bit(threads) -> None:
 
 @needed
 def test_a_rejected_draft_leaves_no_trace() -> None:
-    """Nor is anything read that lies after the text: what is no number there would be seen."""
     model = made(GROUPED)
     plain, tried = model.new_cache(CONTEXT), model.new_cache(CONTEXT)
     tried.data.fill_(float("nan"))

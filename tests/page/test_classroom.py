@@ -1,7 +1,5 @@
 """A class: the teacher's run and moment reach every phone; votes are counted; only the secret steers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 
@@ -234,7 +232,7 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
-    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):  # what the command sets is taken back
+    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 

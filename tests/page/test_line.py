@@ -1,7 +1,5 @@
 """Several visitors of the served app at once: they wait in line, are told so, may leave, and the page stays awake."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

@@ -107,7 +107,7 @@ def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) 
     cycle = OneCycle(*map(given, pair.models), 2, 0.8)
     wrongs, rights = cycle.wrong(MISTAKES[key]), cycle.right
     found = [total_variation(*distributions) for distributions in zip(wrongs[1:], rights[1:], strict=True)]
-    assert found[0] == pytest.approx(kept["tv"][0], rel=2e-3, abs=1e-9)  # in later cycles the loop errs again
+    assert found[0] == pytest.approx(kept["tv"][0], rel=2e-3, abs=1e-9)
     assert (
         all(one <= whole + 1e-3 for one, whole in zip(found, kept["tv"], strict=True))
         and found[-1] > kept["tv"][-1] / 4

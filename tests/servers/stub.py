@@ -130,7 +130,7 @@ def replay(name: str) -> Stub:
 
     def answer(asked: Asked) -> Reply:
         nonlocal place
-        if asked.path == "/tokenize" and "messages" in asked.body:  # asked of models without a template only
+        if asked.path == "/tokenize" and "messages" in asked.body:
             return Reply.of({"error": {"message": NO_TEMPLATE, "type": "BadRequestError", "code": 400}}, 400)
         for number in (*range(place + 1, len(calls)), *range(place + 1)):
             call = calls[number]

@@ -1,7 +1,5 @@
 """The page in a real Chromium, for tests: how it is opened, watched and asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

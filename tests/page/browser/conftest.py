@@ -1,7 +1,5 @@
 """One app and one browser for all files that run in this process."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

@@ -3,8 +3,6 @@
 What else a browser alone can notice is in the files beside this one: `pytest -m long tests/page/browser`.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -188,7 +186,7 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
     expect(tokens(page, 0).nth(3)).to_be_visible()
-    expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")  # an example would not take its place
+    expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
     expect(page.locator(".sd-pills[inert]")).to_have_count(0)

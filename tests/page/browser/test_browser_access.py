@@ -1,7 +1,5 @@
 """The page for everyone: axe finds nothing, the keyboard reaches all and is seen, a narrow screen cuts nothing off."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.ui.tabs import labels

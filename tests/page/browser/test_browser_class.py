@@ -1,7 +1,5 @@
 """A class in real browsers: a teacher, and phones that follow, leave, come back and vote."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.ui import classroom

@@ -1,7 +1,5 @@
 """What a visitor made stays: over a reload, in another language, in a file, in a link, in a page of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

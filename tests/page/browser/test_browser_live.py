@@ -1,7 +1,5 @@
 """What is run live: by this page's engine, or in the browser; the line before it, and its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec import exposure

@@ -1,7 +1,5 @@
 """The tab Race: what it draws, from the first moment to the last, and what a visitor keeps of it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -200,8 +198,8 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 @pytest.mark.parametrize("width", [1280, 375])
 def test_it_stands_where_gradios_page_will(early, width):
     page, release = early(width=width, reduced_motion="reduce")
-    page.wait_for_selector("#first .sd-player:not([data-state=empty])")  # its script may come later than the page
-    page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet
+    page.wait_for_selector("#first .sd-player:not([data-state=empty])")
+    page.add_style_tag(content="* { font-family: monospace !important; }")
     before = page.evaluate(WHERE)
     release()
     page.wait_for_selector("#prompt textarea")

@@ -1,7 +1,5 @@
 """The page as files, below a path of a plain file server: all tabs, recorded runs, links, no request elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The other tabs: their sections open and are drawn, and what is computed follows what is chosen."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
