@@ -337,7 +337,7 @@ def quick(monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
     monkeypatch.setattr("specdec.training.train.PROGRESS_S", 0.0)
     monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
-    monkeypatch.setattr("specdec.training.train.WANTED_TOKENS", 300)
+    monkeypatch.setattr("specdec.training.train.WANTED_TOKENS", 1_000)
     monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 4)
 
 
@@ -358,7 +358,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
     original, calls = getattr(place, name), count()
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
-        if next(calls) == {"summary": 9, "loss": 2, "write_folder": 1}.get(name, 0):
+        if next(calls) == {"summary": 3, "loss": 2, "write_folder": 1}.get(name, 0):
             signal.raise_signal(signal.SIGINT)
         return original(*arguments, **named)
 
