@@ -33,7 +33,7 @@ def doctor(
     folder = hub.find(draft)
     family = zoo.load_pair(target)
     chosen, texts = lines[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
-    head = doctor.Examination(family, folder, texts)
+    head = doctor.Examination(family, folder, texts, chosen)
     for text in doctor.own_texts(family, chosen):
         texts.append(text)
         show("the target writes", len(texts), len(chosen))
@@ -42,7 +42,7 @@ def doctor(
     print("\n".join(report(result)))
     if result.status == 1 and fix:
         complete = doctor.fix(folder, result.best.conventions)
-        print(f"{folder / 'config.json'} is written." if complete else "The tensors are not rewritten.")
+        print(f"{folder / 'config.json'} is written." if complete else "config.json alone cannot mend it.")
     if result.status == 0 or save is not None:
         loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded
@@ -88,12 +88,9 @@ def pays(family: Any, name: str, overlaps: list[float]) -> str:
     speedups = {k: tokens_by_position(overlaps, k) / costs.cycle(k) for k in range(1, len(overlaps) + 1)}
     k = max(speedups, key=lambda depth: speedups[depth])
     c, v = (costs.cycle(k) - costs.verify(k)) / k, costs.verify(k)
-    facts = f"K = {k}: a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
-    return (
-        f"Drafting pays here, {facts}."
-        if speedups[k] > 1
-        else f"The head is right, but drafting does not pay here, {facts}."
-    )
+    verdict = "Drafting pays here" if speedups[k] > 1 else "The head is right, but drafting does not pay here"
+    facts = f"a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
+    return f"{verdict}, K = {k}: {facts}."
 
 
 def record(family: Any, name: str, prompt: str, path: Path) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +31,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams
+from .chat import Chat
 from .formats import head_format
 from .published import head_of
 from .zoo import Family, LoadedMethod
@@ -39,6 +42,7 @@ ANSWER = 60  # tokens that the target writes after each prompt
 TEXTS = 8
 PAIRED = 4  # conventions of which pairs are tried
 LEAST_GAIN = 0.03  # a convention is better if its drafts keep this many tokens more
+LEAST_GAIN_OF_TEXTS = 0.25  # as above, on other texts, which can be easier by themselves
 ERRORS = 3.0  # and as many standard errors more
 WEAK = 0.25  # a head with a smaller overlap at the first place is weak, untrained or another target's
 SAMPLED = SamplingParams(temperature=1.0, ignore_end=True)
@@ -66,9 +70,12 @@ class Convention:
     edits: Mapping[str, Any] = field(default_factory=dict)  # key of config.json -> its value; None deletes the key
     tensors: Callable[[Weights], Weights] | None = None
     patch: Callable[[Any], None] | None = None  # changes the loaded head
+    texts: Callable[[], Sequence[Text]] | None = None  # writes texts of another kind
 
     @property
     def remedy(self) -> str:
+        if self.texts:
+            return "ask the target so, or take a head that was trained on texts like yours"
         changes = ", ".join(f'"{key}": {json.dumps(value)}' for key, value in self.edits.items() if value is not None)
         return f"write {changes} in config.json" if changes else "convert the checkpoint anew, whose tensors differ so"
 
@@ -102,8 +109,12 @@ class Attempt:
     def beats(self, other: Attempt) -> bool:
         if not len(self.overlaps) or not len(other.overlaps):  # one of them cannot be loaded
             return self.drafts_well
-        gain = (self.overlaps.cumprod(-1) - other.overlaps.cumprod(-1)).sum(-1)
-        return bool(gain.mean() > max(LEAST_GAIN, ERRORS * float(gain.std()) / len(gain) ** 0.5))
+        mine, theirs = (one.overlaps.cumprod(-1).sum(-1) for one in (self, other))
+        gain = float(mine.mean() - theirs.mean())
+        if any(way.texts for way in (*self.conventions, *other.conventions)):
+            error = float(mine.var() / len(mine) + theirs.var() / len(theirs)) ** 0.5
+            return gain > max(LEAST_GAIN_OF_TEXTS, ERRORS * error)
+        return gain > max(LEAST_GAIN, ERRORS * float((mine - theirs).std()) / len(mine) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ def own_texts(family: Family, prompts: Sequence[str]) -> Iterator[Text]:
 class Examination:
     """A head, and the texts of its target on which it is measured. Raises ValueError if it cannot be examined."""
 
-    def __init__(self, family: Family, folder: Path, texts: Sequence[Text]) -> None:
+    def __init__(self, family: Family, folder: Path, texts: Sequence[Text], prompts: Sequence[str] = ()) -> None:
         self.family, self.texts = family, texts
         if not isinstance(family.target, Transformer):
             raise ValueError("transformers runs this target; heads need one that SpecDec's own decoder runs")
@@ -150,8 +161,9 @@ class Examination:
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
         if (form := head_format(self.config, self.weights)) not in MAKERS:
             raise ValueError("this is a draft model; the doctor examines heads, which read the target's states")
-        makers = (*MAKERS[form], rotary, heads)
+        makers = (*MAKERS[form], rotary, heads, sixteen_bits)
         self.ways = [way for make in makers for way in make(self.config, self.weights, family.target)]
+        self.ways += templates(family, prompts[: TEXTS // 2])
 
     def load(self, conventions: Sequence[Convention] = ()) -> LoadedMethod:
         """Load the head by `conventions`. Raises ValueError if it cannot be loaded so."""
@@ -175,7 +187,7 @@ class Examination:
         except ValueError as error:
             return Attempt(conventions, torch.empty(0, PLACES), error=str(error))
         rows, chances = list[Tensor](), list[Tensor]()
-        for text in self.texts:
+        for text in next((way.texts() for way in conventions if way.texts), self.texts):
             view = TargetView(self.family.target, getattr(loaded.part, "taps", ()))
             view.cache = SimpleNamespace(states=text.states, length=0)
             drafter = loaded.method.make(view, loaded.part, len(text.tokens) + PLACES)
@@ -258,7 +270,8 @@ def switches(*names: str) -> Callable[..., Iterator[Convention]]:
     def make(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
         kinds = str((config.get("speculators_model_type"), config.get("architectures"))).lower()
         for name in names:
-            value = not flat(config).get(name, name == "sample_from_anchor" and "dspark" in kinds)
+            usual = {"norm_output": "eh_proj.weight" in weights, "sample_from_anchor": "dspark" in kinds}
+            value = not flat(config).get(name, usual.get(name, False))
             yield Convention(name, f"{name} {'on' if value else 'off'}", {name: value})
 
     return make
@@ -333,6 +346,34 @@ def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[
             yield Convention("attention", f"attention heads of {size} numbers", edits)
 
 
+def sixteen_bits(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
+    """Yield the bits of float16 read as bfloat16, and vice versa: NumPy has no bfloat16, and some call it float16."""
+    kinds = {torch.float16: torch.bfloat16, torch.bfloat16: torch.float16}
+
+    def read_so(tensors: Weights) -> Weights:
+        return {name: tensor.view(kinds.get(tensor.dtype, tensor.dtype)) for name, tensor in tensors.items()}
+
+    if any(tensor.dtype in kinds for tensor in weights.values()):
+        yield Convention("dtype", "float16 in place of bfloat16, or vice versa", tensors=read_so)
+
+
+def templates(family: Family, prompts: Sequence[str]) -> Iterator[Convention]:
+    """Yield texts that the target writes without its chat template, or with its thinking switched."""
+
+    def written(chat: Chat | None) -> Callable[[], Sequence[Text]]:
+        other = copy(family)
+        other.chat = chat
+        return cache(lambda: list(own_texts(other, prompts)))
+
+    chat = family.chat if prompts else None
+    if chat:
+        yield Convention("template", "texts without the chat template", texts=written(None))
+    if chat and "<think>" in chat.after:
+        is_off = "</think>" in chat.after
+        after = chat.after.partition("<think>")[0] if is_off else f"{chat.after}\n</think>\n\n"
+        yield Convention("template", f"thinking {'on' if is_off else 'off'}", texts=written(replace(chat, after=after)))
+
+
 def swapped_halves(*names: str) -> Callable[[Weights], Weights]:
     return lambda weights: weights | {name: torch.cat(weights[name].chunk(2, -1)[::-1], -1) for name in names}
 
@@ -350,7 +391,7 @@ def read_raw(head: Any) -> None:
 MAKERS: dict[str, tuple[Callable[..., Iterator[Convention]], ...]] = {
     "eagle3": (taps, switches("norm_before_residual", "norm_output"), eagle3_tensors),
     "block": (taps, switches("sample_from_anchor"), block_tensors),
-    "mtp": (mtp_tensors,),
+    "mtp": (switches("norm_output"), mtp_tensors),
     "medusa": (medusa_tensors,),
 }
 
