@@ -5,7 +5,6 @@ from typing import Any
 
 import gradio as gr
 
-from ...figures.digest import changed
 from .. import menu, results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
@@ -87,6 +86,6 @@ def provenance(report: dict[str, Any]) -> list[str]:
         date=source["measured"][:10],
         commit=source["commit"],
     )
-    parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in changed(report))
+    parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in source["changed"])
     outdated = words["changed"].format(parts=parts) if parts else ""
     return [words["recorded"], sentences(facts, words["setting"], outdated)]
