@@ -9,6 +9,20 @@ import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.
 import { createNote } from "#page/lossless/stamps.js";
 
 export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
+  let isOpen = false; // the explanation of G
+
+  function createTest(/** @type {number} */ statistic, /** @type {number} */ degrees) {
+    const labels = texts.sampled,
+      node = html(
+        "details",
+        { class: "sd-more", open: isOpen },
+        html("summary", {}, fillText(labels.test, { g: formatCount(statistic) })),
+        html("p", { class: "sd-sub" }, fillText(labels.explained, { degrees })),
+      );
+    node.ontoggle = () => (isOpen = /** @type {HTMLDetailsElement} */ (node).open);
+    return node;
+  }
+
   function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
@@ -29,7 +43,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       ? "–"
       : statistic === null
         ? fillText(labels.ruled_out, { n: formatCount(impossible), draws })
-        : fillText(labels.figure, { g: formatCount(statistic), degrees, chance: chanceText });
+        : chanceText;
     if (enumerated)
       notes.push(
         fillText(labels.exact, { paths: formatCount(enumerated.paths), tv: formatFigure(enumerated.tv[2]) }),
@@ -43,6 +57,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       labels.lead,
       box,
       createNote(joinSentences(notes)),
+      sample && statistic !== null && createTest(statistic, degrees),
     );
     if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }

@@ -119,7 +119,7 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     page = open_page(reduced_motion="reduce")
     certificate(page)
     title, badge = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=badge]")
-    expect(title).to_have_text("Lossless")
+    expect(title).to_have_text("Lossless on this toy pair")
     expect(badge).to_have_text("Recorded")
     expect(page.locator(".sd-proof .sd-small.sd-good")).to_have_count(3)
     break_it(page, "from_target")
@@ -131,7 +131,7 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     expect(verdict(page)).to_contain_text("million")
     assert page.locator(".sd-cross").count() == 0
     break_it(page, "coarse_ratio")
-    expect(title).to_have_text("Lossless")
+    expect(title).to_have_text("Lossless on this toy pair")
 
 
 def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
