@@ -48,8 +48,8 @@ def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
 
 def test_findings_name_the_fastest_and_the_slow():
     first, second, slow, alpha = results.findings(toyreport.report()["rows"])
-    assert first == "Fastest at T = 0: Draft model on Story (1.80×); Medusa tree on Code (1.50×)."
-    assert second == "Fastest at T = 0.8: Draft model on Story (1.20×), Code (1.25×)."
+    assert first == "Fastest at T = 0: Draft model on Story; Medusa tree on Code."
+    assert second == "Fastest at T = 0.8: Draft model on Story, Code."
     assert "2 of 12" in slow and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
     assert "each column" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
@@ -129,9 +129,3 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
-
-
-def test_the_chart_holds_every_speed_up_over_its_tokens_per_cycle() -> None:
-    rows = toyreport.report()["rows"]
-    points = [point for trace in results.chart(rows).data[3:] for point in zip(trace.x, trace.y, strict=True)]
-    assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
