@@ -15,7 +15,7 @@ export const createList = (/** @type {Child[]} */ items) =>
 
 /* Puts the items into two separate columns of about the same length, so that an open fold lengthens only its own. */
 export function createColumns(/** @type {Child[]} */ items) {
-  const sizes = items.map((item) => [item].flat(Infinity).length),
+  const sizes = items.map((item) => /** @type {any[]} */ ([item]).flat(2).length),
     half = sizes.reduce((sum, size) => sum + size, 0) / 2;
   let middle = 0;
   for (let filled = 0; filled + sizes[middle] / 2 <= half; middle++) filled += sizes[middle];
