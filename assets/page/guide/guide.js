@@ -85,11 +85,10 @@ export function mount(element, props, _watch, _trigger, server) {
       html("a", { href: GUIDE_URL + name }, label),
     createSection = (/** @type {string} */ name) =>
       html("section", { "data-section": name }, html("h2", { tabindex: "-1" }, texts.sections[name]), SECTIONS[name]()),
-    counts = { answers: Object.keys(texts.answers.list).length, glossary: texts.glossary.length },
+    counts = { questions: Object.keys(texts.answers.list).length, terms: texts.glossary.length },
     links = PAGES.map(([name]) => {
-      const link = createSectionLink(name, texts.pages[name]),
-        n = /** @type {Record<string, number>} */ (counts)[name] ?? "";
-      link.append(html("span", { class: "sd-sub" }, fillText(texts.pages_lead[name], { n })));
+      const link = createSectionLink(name, texts.pages[name]);
+      link.append(html("span", { class: "sd-sub" }, fillText(texts.pages_lead[name], counts)));
       return link;
     }),
     pages = PAGES.map((names) =>

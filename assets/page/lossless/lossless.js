@@ -35,7 +35,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   /** @param {string} pair @param {string} mistake */
   const recordedOf = (pair, mistake) => (recordedPairs[pair] || {})[mistake] || null;
   const stamps = createStamps(texts, part),
-    describeVerdict = createVerdictTexts(texts, texts.mistakes),
+    describeVerdict = createVerdictTexts(texts),
     paintClosed = createClosedForm(texts, stamps.setCheck),
     paintSampled = createSampled(texts, stamps.setCheck),
     paintGreedy = createGreedyText(texts, playerTexts, stamps.setCheck),
@@ -43,7 +43,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
       texts,
       root,
       part,
-      texts.mistakes,
       () => view.mistake,
       (mistake) => setChoice({ mistake }),
     );

@@ -7,13 +7,12 @@ import { FIRST_MISTAKES, LOSSY_RULES } from "#page/lossless/reading.js";
 
 /** `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on.
  * @param {LosslessTexts} texts @param {HTMLElement} root @param {Parts} part
- * @param {LosslessTexts["mistakes"]} mistakes @param {() => string} getPlanted
- * @param {(name: string) => unknown} choose */
-export function createMistakes(texts, root, part, mistakes, getPlanted, choose) {
+ * @param {() => string} getPlanted @param {(name: string) => unknown} choose */
+export function createMistakes(texts, root, part, getPlanted, choose) {
   const keys = Object.keys(texts.mistakes).filter((name) => !LOSSY_RULES.includes(name));
 
   function createSwitch(/** @type {string} */ name) {
-    const { title, what, met } = mistakes[name],
+    const { title, what, met } = texts.mistakes[name],
       node = html(
         "button",
         {

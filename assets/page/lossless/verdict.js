@@ -4,9 +4,7 @@ import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
 import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
 
-/** `mistakes` holds the texts about each mistake, by its name. @param {LosslessTexts} texts
- * @param {LosslessTexts["mistakes"]} mistakes */
-export function createVerdictTexts(texts, mistakes) {
+export function createVerdictTexts(/** @type {LosslessTexts} */ texts) {
   /** @param {Certificate} certificate @param {Kind} kind @param {number} failedCount @param {any} checks
    * @param {number} draws */
   function createSentence(certificate, kind, failedCount, checks, draws) {
@@ -27,7 +25,7 @@ export function createVerdictTexts(texts, mistakes) {
         : fillText(labels.unlisted, { draws: drawsText });
     const sentences = [
       fillText(labels.wrong, {
-        mistake: mistakes[certificate.mistake] ? mistakes[certificate.mistake].title : "–",
+        mistake: texts.mistakes[certificate.mistake]?.title ?? "–",
         count: labels.counts[failedCount],
         fail: failedCount === 1 ? labels.fails : labels.fail,
       }),

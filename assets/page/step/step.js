@@ -189,8 +189,6 @@ function mountStepper(element, props, server, player) {
 
   function paintHead() {
     part.title.textContent = fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length });
-    part.previous.disabled = view.cycle === 0;
-    part.following.disabled = view.cycle === cycles().length - 1;
     part.hint.replaceChildren(
       ...(current.changed
         ? [

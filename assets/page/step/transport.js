@@ -37,8 +37,6 @@ export function createTransport(/** @type {StepPage} */ page) {
     event.preventDefault();
   }
 
-  part.previous.onclick = () => pauseAnd(() => moveCycles(-1));
-  part.following.onclick = () => pauseAnd(() => moveCycles(1));
   part.back.onclick = () => pauseAnd(() => stepBy(-1));
   part.next.onclick = () => pauseAnd(() => stepBy(1));
   part.play.onclick = () => play(!view.playing);
