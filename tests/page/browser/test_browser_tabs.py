@@ -34,7 +34,7 @@ TABS = {
         ("#arena tbody td", "#findings p"),
         {
             "How each method drafts": ("#cards svg[role=img]",),
-            "Three questions": (".sd-questions h3",),
+            "Two questions": (".sd-questions h3",),
             "All figures": ("[data-fold=figures] tbody tr",),
         },
     ),
