@@ -9,19 +9,9 @@ import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.
 import { createNote } from "#page/lossless/stamps.js";
 
 export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
-  let isOpen = false; // the explanation of G
-
-  function createTest(/** @type {number} */ statistic, /** @type {number} */ degrees) {
-    const labels = texts.sampled,
-      node = html(
-        "details",
-        { class: "sd-more", open: isOpen },
-        html("summary", {}, fillText(labels.test, { g: formatCount(statistic) })),
-        html("p", { class: "sd-sub" }, fillText(labels.explained, { degrees })),
-      );
-    node.ontoggle = () => (isOpen = /** @type {HTMLDetailsElement} */ (node).open);
-    return node;
-  }
+  const heading = html("summary", {}),
+    explanation = html("p", { class: "sd-sub" }),
+    test = html("details", { class: "sd-more" }, heading, explanation); // stays open when all is painted anew
 
   function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
     const labels = texts.sampled,
@@ -49,6 +39,8 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
         fillText(labels.exact, { paths: formatCount(enumerated.paths), tv: formatFigure(enumerated.tv[2]) }),
         enumerated.needed && fillText(labels.needed, { needed: formatRoughly(enumerated.needed) }),
       );
+    heading.textContent = fillText(labels.test, { g: formatCount(statistic ?? 0) });
+    explanation.textContent = fillText(labels.explained, { degrees });
     setCheck(
       "sampled",
       passed,
@@ -57,7 +49,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       labels.lead,
       box,
       createNote(joinSentences(notes)),
-      sample && statistic !== null && createTest(statistic, degrees),
+      sample && statistic !== null && test,
     );
     if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }
