@@ -18,12 +18,9 @@ from specdec.ui.components import cards
 from specdec.ui.tabs import methods
 from tests import toyreport
 
-# ---- the report ----
-
 
 @pytest.fixture
 def reports(tmp_path, monkeypatch):
-    """Two reports in the places where the tab looks for them."""
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     toyreport.save(tmp_path)
     (tmp_path / "star").mkdir()
@@ -97,9 +94,6 @@ def test_a_report_says_what_has_changed_since():
     said = methods.provenance(report)[1]
     assert "Toy, 2 cores" in said and "2026-01-02" in said and "abc1234" in said
     assert said.endswith("Measured before the last change of the loop.")
-
-
-# ---- cards and words ----
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
