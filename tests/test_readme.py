@@ -12,10 +12,12 @@ import pytest
 import torch
 from PIL import Image
 
+from specdec.bench.digest import changed
 from specdec.cli import group
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.traces.file import Trace
+from specdec.ui.results import SHOWN
 from tools import record
 from tools.bench import options as bench_options
 from tools.bench import tables
@@ -81,6 +83,12 @@ def flags(words: list[str]) -> set[str]:
 def test_figures_are_those_of_the_reports(page: str) -> None:
     text, made = (ROOT / page).read_text(encoding="utf-8"), tables.blocks(ROOT)
     assert tables.filled(text, {name: made[name] for name in tables.PAGES[page]}) == text
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_report_of_the_page_notes_what_has_changed_since(name: str) -> None:
+    report = tables.load(ROOT / "assets" / "results" / f"{name}.json")
+    assert report["provenance"]["changed"] == changed(report), "python -m tools.bench.tables notes it"
 
 
 def test_every_place_for_figures_is_filled_by_a_report() -> None:

@@ -38,7 +38,7 @@ def report() -> dict[str, Any]:
         for place, speedup in zip(places, speedups, strict=True)
     ]
     models = {"kernels": "native", "threads": 2, "dtype": "float32"}
-    made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234", "models": models}
+    made = {"measured": "2026-01-02T03:04:05+00:00", "commit": "abc1234", "models": models, "changed": []}
     return {"suite": "methods", "machine": {"cpu": "Toy", "cores": 2}, "rows": rows, "provenance": made}
 
 

@@ -21,11 +21,11 @@ from tqdm import tqdm
 from .. import __version__
 from ..engine import Engine
 from ..figures import machine
-from ..figures.digest import digests
 from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter, METHODS
 from ..paths import write_text
 from ..types import Costs
+from .digest import digests
 from .measure import Case, measure_pairs, prediction, Row, row
 from .own import report_prompts
 from .prompts import PROMPTS, QUESTIONS

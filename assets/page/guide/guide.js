@@ -1,6 +1,7 @@
 /* Shows one of the Guide's sub-pages. A sub-page has one or more sections; the hash of the address names a section. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
+import { fillText } from "#page/race/text.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
 import { createAnswers } from "#page/guide/answers.js";
 import { createLessons } from "#page/guide/lessons.js";
@@ -10,8 +11,8 @@ import { createSearchBox } from "#page/guide/search.js";
 
 /* Each sub-page is named after its first section. */
 export const PAGES = [
-  ["answers"],
   ["start", "about", "mistakes", "quiz"],
+  ["answers"],
   ["glossary"],
   ["practice"],
   ["teach", "game"],
@@ -84,7 +85,12 @@ export function mount(element, props, _watch, _trigger, server) {
       html("a", { href: GUIDE_URL + name }, label),
     createSection = (/** @type {string} */ name) =>
       html("section", { "data-section": name }, html("h2", { tabindex: "-1" }, texts.sections[name]), SECTIONS[name]()),
-    links = PAGES.map(([name]) => createSectionLink(name, texts.pages[name])),
+    counts = { questions: Object.keys(texts.answers.list).length, terms: texts.glossary.length },
+    links = PAGES.map(([name]) => {
+      const link = createSectionLink(name, texts.pages[name]);
+      link.append(html("span", { class: "sd-sub" }, fillText(texts.pages_lead[name], counts)));
+      return link;
+    }),
     pages = PAGES.map((names) =>
       html(
         "div",
@@ -136,7 +142,7 @@ export function mount(element, props, _watch, _trigger, server) {
   part.nav.append(...links);
   part.body.append(...pages);
   const searchBox = createSearchBox(texts, tabs, server, root, showHits);
-  part.nav.after(searchBox.box);
+  part.nav.before(searchBox.box);
   part.body.append(searchBox.others);
   showPage(0);
   root.addEventListener("click", (event) => {

@@ -13,9 +13,12 @@ export const createList = (/** @type {Child[]} */ items) =>
     items.map((item) => html("li", {}, item)),
   );
 
-/* Puts the items into two separate columns, so that an open fold lengthens only its own column. */
+/* Puts the items into two separate columns of about the same length, so that an open fold lengthens only its own. */
 export function createColumns(/** @type {Child[]} */ items) {
-  const middle = Math.ceil(items.length / 2);
+  const sizes = items.map((item) => /** @type {any[]} */ ([item]).flat(2).length),
+    half = sizes.reduce((sum, size) => sum + size, 0) / 2;
+  let middle = 0;
+  for (let filled = 0; filled + sizes[middle] / 2 <= half; middle++) filled += sizes[middle];
   return html(
     "div",
     { class: "sd-gd-two" },

@@ -35,9 +35,9 @@ export function createClosedForm(/** @type {LosslessTexts} */ texts, /** @type {
   function drawBars(/** @type {Certificate["closed"]} */ { rows, rest }, /** @type {number} */ width) {
     const allRows = [...rows, ...(Math.max(...rest) > 1e-6 ? [[null, ...rest]] : [])],
       columnWidth = width / allRows.length,
-      baseline = 150,
+      baseline = 136,
       hatch = createHatch(),
-      chart = svgRoot(width, 176, texts.closed.aria, hatch.defs);
+      chart = svgRoot(width, 162, texts.closed.aria, hatch.defs);
     const highest = Math.max(...allRows.flatMap(([, p, writtenP]) => [p, writtenP || 0])),
       heightOf = (/** @type {number} */ v) => (v / highest) * 118,
       barWidth = Math.min(34, columnWidth * 0.34);

@@ -35,7 +35,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   /** @param {string} pair @param {string} mistake */
   const recordedOf = (pair, mistake) => (recordedPairs[pair] || {})[mistake] || null;
   const stamps = createStamps(texts, part),
-    describeVerdict = createVerdictTexts(texts, texts.mistakes),
+    describeVerdict = createVerdictTexts(texts),
     paintClosed = createClosedForm(texts, stamps.setCheck),
     paintSampled = createSampled(texts, stamps.setCheck),
     paintGreedy = createGreedyText(texts, playerTexts, stamps.setCheck),
@@ -43,7 +43,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
       texts,
       root,
       part,
-      texts.mistakes,
       () => view.mistake,
       (mistake) => setChoice({ mistake }),
     );
@@ -77,8 +76,8 @@ function mountLossless(element, props, watch, trigger, server, player) {
       ...certificate,
       text: makeVisible(certificate.text.join("").trim()),
     });
-    const { kind, sentence } = describeVerdict(certificate, view.draws);
-    stamps.setVerdict(kind, texts.verdict[kind], sentence);
+    const { kind, title, sentence } = describeVerdict(certificate, view.draws);
+    stamps.setVerdict(kind, title, sentence);
     paintClosed(certificate);
     paintSampled(certificate, view.draws);
     paintGreedy(certificate);
@@ -175,12 +174,14 @@ function mountLossless(element, props, watch, trigger, server, player) {
       textlabel: railTexts.text,
       railtitle: railTexts.title,
       raillead: railTexts.lead,
+      choicetitle: railTexts.choice,
       drawslabel: railTexts.draws,
       run: railTexts.run,
       stop: railTexts.stop,
     };
   for (const [name, label] of Object.entries(labels)) part[name].textContent = label;
   for (const name of ["bugs", "others", "aside"]) part[name].setAttribute("aria-label", railTexts.title);
+  part.choices.setAttribute("aria-label", railTexts.choice);
   part.pair.setAttribute("aria-label", railTexts.pair);
   part.progress.setAttribute("aria-label", railTexts.run);
   part.text.value = props.text;

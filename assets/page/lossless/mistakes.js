@@ -1,18 +1,18 @@
-/* Builds a switch for each mistake that can be planted in the engine. The first `FIRST_MISTAKES` are always visible. */
+/* Builds a switch for each mistake that can be planted in the engine, and for each lossy rule. The first
+ * `FIRST_MISTAKES` are always visible. */
 
 import { html } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";
-import { FIRST_MISTAKES } from "#page/lossless/reading.js";
+import { FIRST_MISTAKES, LOSSY_RULES } from "#page/lossless/reading.js";
 
 /** `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on.
  * @param {LosslessTexts} texts @param {HTMLElement} root @param {Parts} part
- * @param {LosslessTexts["mistakes"]} mistakes @param {() => string} getPlanted
- * @param {(name: string) => unknown} choose */
-export function createMistakes(texts, root, part, mistakes, getPlanted, choose) {
-  const keys = Object.keys(texts.mistakes);
+ * @param {() => string} getPlanted @param {(name: string) => unknown} choose */
+export function createMistakes(texts, root, part, getPlanted, choose) {
+  const keys = Object.keys(texts.mistakes).filter((name) => !LOSSY_RULES.includes(name));
 
   function createSwitch(/** @type {string} */ name) {
-    const { title, what, met } = mistakes[name],
+    const { title, what, met } = texts.mistakes[name],
       node = html(
         "button",
         {
@@ -38,5 +38,6 @@ export function createMistakes(texts, root, part, mistakes, getPlanted, choose) 
   part.more.textContent = fillText(texts.rail.more, { n: keys.length - FIRST_MISTAKES });
   part.bugs.append(...keys.slice(0, FIRST_MISTAKES).map(createSwitch));
   part.others.append(...keys.slice(FIRST_MISTAKES).map(createSwitch));
+  part.choices.append(...LOSSY_RULES.map(createSwitch));
   return paint;
 }

@@ -3,7 +3,8 @@
 export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
   FALSE_ALARM = 1e-9, // the check fails if the bound on a sample's p-value is below this
   NEAR_TIE = 0.05; // logits that differ by at most this much are a near tie
-export const FIRST_MISTAKES = 8; // so many mistakes are always shown; the others are in a fold
+export const FIRST_MISTAKES = 5, // so many mistakes are always shown; the others are in a fold
+  LOSSY_RULES = ["typical"]; // choices, not mistakes
 
 /* Returns the sample of `draws` draws, or else the latest. A sample is [draws, figures by text length]. */
 export const sampleAt = (/** @type {Certificate} */ certificate, /** @type {number} */ draws) =>

@@ -9,6 +9,10 @@ import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.
 import { createNote } from "#page/lossless/stamps.js";
 
 export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {SetCheck} */ setCheck) {
+  const heading = html("summary", {}),
+    explanation = html("p", { class: "sd-sub" }),
+    test = html("details", { class: "sd-more" }, heading, explanation); // stays open when all is painted anew
+
   function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
@@ -29,12 +33,14 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       ? "–"
       : statistic === null
         ? fillText(labels.ruled_out, { n: formatCount(impossible), draws })
-        : fillText(labels.figure, { g: formatCount(statistic), degrees, chance: chanceText });
+        : chanceText;
     if (enumerated)
       notes.push(
         fillText(labels.exact, { paths: formatCount(enumerated.paths), tv: formatFigure(enumerated.tv[2]) }),
         enumerated.needed && fillText(labels.needed, { needed: formatRoughly(enumerated.needed) }),
       );
+    heading.textContent = fillText(labels.test, { g: formatCount(statistic ?? 0) });
+    explanation.textContent = fillText(labels.explained, { degrees });
     setCheck(
       "sampled",
       passed,
@@ -43,6 +49,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       labels.lead,
       box,
       createNote(joinSentences(notes)),
+      sample && statistic !== null && test,
     );
     if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
   }

@@ -2,11 +2,9 @@
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
-import { formatCount, formatRoughly } from "#page/lossless/format.js";
+import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
 
-/** `mistakes` holds the texts about each mistake, by its name. @param {LosslessTexts} texts
- * @param {LosslessTexts["mistakes"]} mistakes */
-export function createVerdictTexts(texts, mistakes) {
+export function createVerdictTexts(/** @type {LosslessTexts} */ texts) {
   /** @param {Certificate} certificate @param {Kind} kind @param {number} failedCount @param {any} checks
    * @param {number} draws */
   function createSentence(certificate, kind, failedCount, checks, draws) {
@@ -14,7 +12,11 @@ export function createVerdictTexts(texts, mistakes) {
       needed = drawsNeeded(certificate),
       sample = sampleAt(certificate, draws),
       drawsText = sample ? formatCount(sample[0]) : "0";
-    if (kind === "good") return labels.right;
+    if (kind === "good")
+      return fillText(/** @type {Record<string, string>} */ (labels.right)[certificate.pair], {
+        paths: certificate.exact && formatCount(certificate.exact.paths),
+        error: certificate.exact && formatFigure(Math.max(...certificate.exact.tv)),
+      });
     if (kind === "missed" && certificate.least_k > certificate.k)
       return fillText(labels.shallow, { least: certificate.least_k, k: certificate.k });
     if (kind === "missed")
@@ -23,7 +25,7 @@ export function createVerdictTexts(texts, mistakes) {
         : fillText(labels.unlisted, { draws: drawsText });
     const sentences = [
       fillText(labels.wrong, {
-        mistake: mistakes[certificate.mistake] ? mistakes[certificate.mistake].title : "–",
+        mistake: texts.mistakes[certificate.mistake]?.title ?? "–",
         count: labels.counts[failedCount],
         fail: failedCount === 1 ? labels.fails : labels.fail,
       }),
@@ -35,9 +37,10 @@ export function createVerdictTexts(texts, mistakes) {
     return joinSentences(sentences);
   }
 
-  /* Returns the kind of the verdict and the sentence that explains it. */
+  /* Returns the kind of the verdict, its title, and the sentence that explains it. */
   return (/** @type {Certificate} */ certificate, /** @type {number} */ draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
-    return { kind, sentence: createSentence(certificate, kind, failed, checks, draws) };
+    const title = kind === "good" ? texts.verdict.good[/** @type {"toy"} */ (certificate.pair)] : texts.verdict[kind];
+    return { kind, title, sentence: createSentence(certificate, kind, failed, checks, draws) };
   };
 }

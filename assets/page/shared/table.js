@@ -55,7 +55,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
       );
     if (i === (state.column || 1)) node.dataset.now = "";
     if (Array.isArray(cell)) node.append(createInterval(cell, i));
-    return tint(node, value);
+    return tint(node, value, i);
   }
 
   /* Draws a number within its interval, on the axis that all cells share. */
@@ -70,8 +70,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     return node;
   }
 
-  /* Tints a number by its distance from `even`. */
-  function tint(/** @type {HTMLElement} */ node, /** @type {string | number | null} */ value) {
+  /** Tints a number by its distance from `even`, and marks the best of its column. @param {HTMLElement} node
+   * @param {string | number | null} value @param {number} i */
+  function tint(node, value, i) {
     if (typeof value !== "number" || even === null) return node;
     const isBelow = (/** @type {number} */ number) => number < even,
       furthest = Math.max(
@@ -82,6 +83,10 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
       );
     node.dataset.side = isBelow(value) ? "below" : "above";
     node.style.setProperty("--share", `${(80 * Math.abs(value - even)) / furthest}%`);
+    node.toggleAttribute(
+      "data-best",
+      value === Math.max(...tables[state.table].map((row) => Number(numberOf(row[i])))),
+    );
     return node;
   }
 

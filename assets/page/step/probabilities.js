@@ -15,7 +15,7 @@ export function createProbabilityBars(/** @type {StepPage} */ { texts, current }
     const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample),
       rows = [...shown, { isRest: true, ...rest }],
       left = 84,
-      rowHeight = 33,
+      rowHeight = 30,
       highest = Math.max(1e-6, ...rows.flatMap((row) => [row.p || 0, row.q || 0])),
       widthOf = (/** @type {number} */ v) => (v / highest) * (width - left - 52);
     const chart = svgRoot(width, rows.length * rowHeight + 6, texts.position.bars_aria);

@@ -7,7 +7,7 @@ import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, startedOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
 import { isCoinDecided } from "#page/race/cycle.js";
 import { createReader, readLog } from "#page/race/log.js";
-import { fillText } from "#page/race/text.js";
+import { fillText, joinSentences } from "#page/race/text.js";
 import { formatDuration, clamp } from "#page/race/format.js";
 import { REJECTION_SAMPLING, judge, recordedVerdict, statesOf } from "#page/step/judge.js";
 import { targetTokenOf, stepsOf } from "#page/step/token.js";
@@ -148,9 +148,8 @@ function mountStepper(element, props, server, player) {
 
   /* Scrolls to the sentence if it is off the screen or below the buttons. */
   function scrollToSentence() {
-    const { top } = part.tell.getBoundingClientRect();
-    if (top < part.bar.offsetHeight || top > innerHeight - 120)
-      part.tell.scrollIntoView({ block: innerWidth > 720 ? "center" : "start" });
+    const { top } = part.say.getBoundingClientRect();
+    if (top < part.bar.getBoundingClientRect().bottom || top > innerHeight - 120) part.say.scrollIntoView();
   }
 
   /* -- moving -- */
@@ -190,8 +189,6 @@ function mountStepper(element, props, server, player) {
 
   function paintHead() {
     part.title.textContent = fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length });
-    part.previous.disabled = view.cycle === 0;
-    part.following.disabled = view.cycle === cycles().length - 1;
     part.hint.replaceChildren(
       ...(current.changed
         ? [
@@ -203,7 +200,7 @@ function mountStepper(element, props, server, player) {
             }),
           ]
         : [
-            sampledRun ? fillText(texts.beside, { prompt: run.header.prompt }) : texts.hint,
+            joinSentences(sampledRun && texts.beside, texts.hint),
             .../** @type {("resampled" | "bonus")[]} */ (["resampled", "bonus"]).flatMap(createShortcut),
             ...(sampledRun ? [" ", createPress(texts.shortcuts.race, "sd-link", showRaceRun)] : linkToSampled()),
           ]),

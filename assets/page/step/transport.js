@@ -1,7 +1,4 @@
-/* Moves through the run's sub-steps: plays them, and reacts to the buttons, the scrubber and the keys. */
-
-import { fillText } from "#page/race/text.js";
-import { clamp } from "#page/race/format.js";
+/* Moves through the run's sub-steps: plays them, and reacts to the buttons and the keys. */
 
 const STEP_MS = 2500; // ms per sub-step
 
@@ -25,26 +22,6 @@ export function createTransport(/** @type {StepPage} */ page) {
     part.play.textContent = view.playing ? "❚❚ " + texts.transport.pause : "▶ " + texts.transport.play;
     part.back.disabled = view.cycle === 0 && current().stepIndex === 0;
     part.next.disabled = view.cycle === cycles().length - 1 && current().stepIndex === current().steps.length - 1;
-    Object.assign(part.scrub, {
-      max: cycles().length,
-      value: view.cycle + current().stepIndex / current().steps.length,
-    });
-    part.scrub.setAttribute(
-      "aria-valuetext",
-      fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length }),
-    );
-  }
-
-  function scrubTo(/** @type {number} */ value) {
-    play(false);
-    const cycleIndex = clamp(Math.floor(value), 0, cycles().length - 1);
-    if (cycleIndex !== view.cycle) page.goTo(cycleIndex, null, false);
-    const { steps } = page.computeCycle();
-    Object.assign(view, {
-      step: steps[clamp(Math.floor((value - cycleIndex) * steps.length + 1e-9), 0, steps.length - 1)],
-      coin: null,
-    });
-    page.draw();
   }
 
   function handleKey(/** @type {any} */ event) {
@@ -60,12 +37,9 @@ export function createTransport(/** @type {StepPage} */ page) {
     event.preventDefault();
   }
 
-  part.previous.onclick = () => pauseAnd(() => moveCycles(-1));
-  part.following.onclick = () => pauseAnd(() => moveCycles(1));
   part.back.onclick = () => pauseAnd(() => stepBy(-1));
   part.next.onclick = () => pauseAnd(() => stepBy(1));
   part.play.onclick = () => play(!view.playing);
-  part.scrub.oninput = () => scrubTo(+part.scrub.value);
   root.addEventListener("keydown", handleKey);
 
   return { play, paint };

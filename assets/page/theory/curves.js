@@ -26,7 +26,7 @@ export function createCurves({
 }) {
   function paintCurves() {
     const isWide = widths.curves > 560,
-      frame = createFrame("curves", isWide ? 420 : 372, texts.curves.aria, {
+      frame = createFrame("curves", isWide ? 380 : 340, texts.curves.aria, {
         right: isWide ? 62 : 40,
       }),
       { chart } = frame,

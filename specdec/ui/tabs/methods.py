@@ -5,15 +5,13 @@ from typing import Any
 
 import gradio as gr
 
-from ...figures.digest import changed
 from .. import menu, results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
 from ..text import sentences, strings
-from .race import INSTANT
 
 
-def build(tab: gr.Tab) -> None:
+def build(_: gr.Tab) -> None:
     words, (first, *others) = strings("methods"), results.reports()
     with gr.Column(elem_classes="sd-methods"):
         title(words["head"]["title"], words["head"]["lead"])
@@ -23,7 +21,6 @@ def build(tab: gr.Tab) -> None:
         for report in others:
             with folded(results.family_of(report), about(report)):
                 measured(report)
-        lines([words["speedups"]["own"]], elem_classes="sd-about sd-own")
         with folded("cards", words["open"]):
             cards()
         with folded("questions", words["asked"]), gr.Row(elem_classes="sd-questions"):
@@ -31,22 +28,20 @@ def build(tab: gr.Tab) -> None:
                 with gr.Column(min_width=280):
                     title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
-            lines([words["chart"]["lead"]], elem_classes="sd-about")
-            plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-            tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
             for report in (first, *others):
                 name = results.family_of(report)
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
                 downloads(f"specdec-methods-{name}", partial(results.files, report))
+        lines([words["speedups"]["own"]], elem_classes="sd-about sd-own")
 
 
 def measured(report: dict[str, Any], *names: str) -> None:
     """Show a report's speed-ups, a table a temperature, and what follows from them. `names` are ids for both."""
     words, rows = strings("methods")["speedups"], report["rows"]
-    lines(provenance(report), elem_classes="sd-recorded-badge")
     with gr.Row(elem_classes="sd-beside"):
         with gr.Column(scale=3, min_width=640):
-            tables = {results.at(value): results.speedups(rows, value) for value in results.temperatures(rows)}
+            lines([words["lead"]], elem_classes="sd-about")
+            tables = {choice(value): results.speedups(rows, value) for value in results.temperatures(rows)}
             table(
                 words["title"].format(target=target(report)),
                 results.columns(rows),
@@ -56,9 +51,14 @@ def measured(report: dict[str, Any], *names: str) -> None:
                 elem_classes="sd-arena",
                 elem_id=names[0] if names else None,
             )
-            lines([words["lead"]], elem_classes="sd-about")
+            lines(provenance(report), elem_classes="sd-recorded-badge")
         with gr.Column(scale=1, min_width=280):
             lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
+
+
+def choice(temperature: float) -> str:
+    words = strings("methods")["choices"]
+    return words["sampled" if temperature else "greedy"].format(temperature=results.at(temperature))
 
 
 def target(report: dict[str, Any]) -> str:
@@ -87,6 +87,6 @@ def provenance(report: dict[str, Any]) -> list[str]:
         date=source["measured"][:10],
         commit=source["commit"],
     )
-    parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in changed(report))
+    parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in source["changed"])
     outdated = words["changed"].format(parts=parts) if parts else ""
     return [words["recorded"], sentences(facts, words["setting"], outdated)]

@@ -146,13 +146,13 @@ def test_step_begins_on_a_run_in_which_coins_decide(open_page):
     page = open_page(reduced_motion="reduce")
     page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.started.params.temperature = 0")
     page.locator("#step-button").click()
-    expect(page.locator(".sd-step [data-part=hint]")).to_contain_text("coins decide")
+    expect(page.locator(".sd-step [data-part=hint]")).to_contain_text("with sampling")
     says_no = page.locator(".sd-step [data-part=say]")
     expect(says_no).to_contain_text("The coin falls at")
     page.locator(".sd-step [data-part=coin]").fill("0.01")
     expect(says_no).to_have_text(re.compile("^What if:.*keep"))
     page.get_by_role("button", name="Back to what really happened").click()
-    page.get_by_role("button", name="Take the run of Race apart").click()
+    page.get_by_role("button", name="The run of Race").click()
     expect(says_no).to_contain_text("At temperature 0")
 
 

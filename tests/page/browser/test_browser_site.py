@@ -92,7 +92,7 @@ def test_every_tab_works_from_files(opened):
     expect(page.locator(".sd-step[data-state=ready]")).to_be_visible()
 
     press_tab(page, "lossless")
-    expect(page.locator(".sd-verdict h2")).to_have_text("Lossless")
+    expect(page.locator(".sd-verdict h2")).to_have_text("Lossless on this toy pair")
     page.locator(".sd-proof [data-part=pair] button").last.click()
     expect(page.locator(".sd-proof [data-part=place]")).to_contain_text("built-in models")
     expect(page.locator(".sd-proof [data-part=run]")).to_be_hidden()

@@ -27,7 +27,7 @@ TABS = {
         ("#arena tbody td", "#findings p"),
         {
             "How each method drafts": ("#cards svg[role=img]",),
-            "Three questions": (".sd-questions h3",),
+            "Two questions": (".sd-questions h3",),
             "All figures": ("[data-fold=figures] tbody tr",),
         },
     ),
@@ -99,6 +99,16 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate(fits)
 
 
+def test_the_first_screen_of_step_holds_the_sentence_and_the_coin(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    open_step(page)
+    tops = [page.locator(f".sd-step [data-part={name}]").bounding_box()["y"] for name in ("bar", "say", "grid", "left")]
+    assert tops == sorted(tops)
+    coin = page.locator("[data-coin]").bounding_box()
+    assert coin["y"] + coin["height"] <= 800
+    assert page.locator(".sd-take input").count() == 0  # one bar moves, no slider beside it
+
+
 def verdict(page):
     return page.locator(".sd-proof [data-part=verdict]")
 
@@ -111,8 +121,14 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     page = open_page(reduced_motion="reduce")
     certificate(page)
     title, badge = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=badge]")
-    expect(title).to_have_text("Lossless")
+    expect(title).to_have_text("Lossless on this toy pair")
     expect(badge).to_have_text("Recorded")
+    expect(verdict(page)).to_contain_text("over all 1,925 random paths")
+    page.get_by_text("The test behind it: G = ").click()
+    expect(page.get_by_text("degrees of freedom, here 94")).to_be_visible()
+    assert page.locator("[data-part=choices] .sd-bug").evaluate_all("all => all.map((one) => one.dataset.key)") == [
+        "typical"
+    ]
     expect(page.locator(".sd-proof .sd-small.sd-good")).to_have_count(3)
     break_it(page, "from_target")
     expect(title).to_have_text("Not lossless")
@@ -123,7 +139,7 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
     expect(verdict(page)).to_contain_text("million")
     assert page.locator(".sd-cross").count() == 0
     break_it(page, "coarse_ratio")
-    expect(title).to_have_text("Lossless")
+    expect(title).to_have_text("Lossless on this toy pair")
 
 
 def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
@@ -149,11 +165,12 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     cells = page.locator("#arena tbody td")
     expect(cells).to_have_text(["1.55", "1.80", "1.30", "1.45", "1.40", "1.50", "1.00", "0.90", "1.10"])
     expect(page.locator("#arena [data-side=below]")).to_have_text(["0.90"])
+    expect(page.locator("#arena [data-best]")).to_have_text(["1.55", "1.80", "1.50"])
     expect(page.locator("#arena .sd-span").first).to_have_attribute("aria-label", "1.75 – 1.90")
     page.locator("#arena").get_by_role("button", name="T = 0.8").click()
     expect(page.locator("#arena [data-side=below]")).to_have_text(["0.93", "0.80"])
     expect(page.locator(".sd-recorded-badge p").first).to_have_text("Recorded")
-    assert "Draft model on Story (1.80×)" in page.inner_text("#findings")
+    assert "Draft model on Story" in page.inner_text("#findings")
     open_fold(page, "How each method drafts")
     cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
@@ -179,6 +196,8 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     for name, value in {"alphavalue": "0.67", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
         expect(part(name)).to_have_text(value)
     expect(part("curves")).to_contain_text("you are here")
+    for chart, text in (("wall", "wallfirst"), ("curves", "loses")):  # what is drawn stands before what is said of it
+        assert part(chart).bounding_box()["y"] < part(text).bounding_box()["y"]
     assert "measured 1.44×" in part("curves").inner_text()
     for heading in ("Which K?", "Formula and clock"):
         open_fold(page, heading)
@@ -186,7 +205,7 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     expect(part("measured")).to_contain_text("1.44×")
     expect(part("measuredsay")).to_contain_text("this share was kept: ")
     assert "this run" in part("table").inner_text()
-    page.get_by_role("button", name="α .8, K 4, c .1").click()
+    page.get_by_role("button", name="A good draft").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
     assert part("announce").inner_text() == part("headline").inner_text()
     assert "you are here" not in part("curves").inner_text()
@@ -230,7 +249,7 @@ NO_OVERLAP = """() => {
 
 def open_guide(page, sub_page="Ask"):
     page.get_by_role("tab", name="Guide").click()
-    page.locator(".sd-gd-nav").get_by_role("link", name=sub_page, exact=True).click()
+    page.locator(".sd-gd-nav").get_by_role("link", name=sub_page).click()
     page.wait_for_selector(".sd-gd-page:visible section >> nth=-1")
 
 
@@ -283,9 +302,19 @@ def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page.wait_for_selector("[data-part=peer]:visible")
 
 
-def test_two_clicks_open_an_answer_and_the_converter_converts(open_page):
+def test_the_guide_begins_with_what_it_holds_and_names_how_much(open_page):
     page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Guide").click()  # opens with the questions
+    page.get_by_role("tab", name="Guide").click()
+    told, links = strings("guide"), page.locator(".sd-gd-nav a")
+    expect(links).to_have_count(len(told["pages"]))
+    expect(links.nth(1)).to_contain_text(f"{len(told['answers']['list'])} questions")
+    expect(links.nth(0)).to_have_attribute("aria-current", "page")
+    assert page.locator("[data-section=start]").is_visible() and not page.locator("[data-answer]").first.is_visible()
+
+
+def test_an_answer_opens_and_the_converter_converts(open_page):
+    page = open_page(reduced_motion="reduce")
+    open_guide(page)
     told = strings("guide")["answers"]
     for name in ("which", "convert"):
         here = page.locator(f"[data-answer={name}]")
