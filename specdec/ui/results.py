@@ -13,6 +13,7 @@ from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
 RESULTS = ASSETS / "results"
+POINTS = ("#0072b2", "#b34700")  # colours of the chart's points by temperature
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 Row = dict[str, Any]
 
@@ -94,6 +95,41 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
         middle = shown(median(span[0] for span in spans.values())) if spans.keys() == kinds.keys() else None
         table.append([method(drafter), middle, *map(spans.get, kinds)])
     return sorted(table, key=lambda cells: -(cells[1] or 0.0))
+
+
+def chart(rows: list[Row]) -> Any:
+    """Draw each speed-up over the tokens per cycle. A line through the origin joins cycles of one cost."""
+    from plotly import graph_objects
+
+    words = strings("methods")["chart"]
+    longest = max(row["tau"] for row in rows)
+    figure = graph_objects.Figure()
+    for cost, dash in ((1.0, "solid"), (1.5, "dash"), (2.0, "dot")):
+        name, line = words["cost"].format(value=f"{cost:g}"), {"color": "#94a3b8", "dash": dash, "width": 1}
+        figure.add_scatter(x=[0, longest], y=[0, longest / cost], name=name, mode="lines", line=line, hoverinfo="skip")
+    for temperature, colour in zip(temperatures(rows), POINTS, strict=False):
+        here = sorted((row for row in rows if row["temperature"] == temperature), key=lambda row: row["tau"])
+        figure.add_scatter(
+            x=[row["tau"] for row in here],
+            y=[row["measured_speedup"] for row in here],
+            text=[f"{method(row['drafter'])}, {domain(row['domain'])}" for row in here],
+            hovertemplate="%{text}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
+            name=at(temperature),
+            mode="markers",
+            marker={"color": colour, "size": 9},
+        )
+    axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+    font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14}
+    return figure.update_layout(
+        **clear,
+        font=font,
+        height=420,
+        margin={"l": 60, "r": 20, "t": 20, "b": 60},
+        legend={"orientation": "h", "y": 1.12},
+        xaxis=axis | {"title": words["x"], "range": [1, longest * 1.04]},
+        yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
+    )
 
 
 def findings(rows: list[Row]) -> list[str]:

@@ -123,3 +123,9 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
+
+
+def test_the_chart_holds_every_speed_up_over_its_tokens_per_cycle():
+    rows = toyreport.report()["rows"]
+    points = [point for trace in results.chart(rows).data[3:] for point in zip(trace.x, trace.y, strict=True)]
+    assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)

@@ -9,14 +9,18 @@ from .. import menu, results
 from ..components.cards import cards
 from ..components.section import downloads, folded, lines, table, title
 from ..text import sentences, strings
+from .race import INSTANT
 
 
-def build(_: gr.Tab) -> None:
+def build(tab: gr.Tab) -> None:
     words, (first, *others) = strings("methods"), results.reports()
     with gr.Column(elem_classes="sd-methods"):
         title(words["head"]["title"], words["head"]["lead"])
         title(target(first), about(first)["lid"], "h3")
         measured(first, "arena", "findings")
+        lines([words["chart"]["lead"]], elem_classes="sd-about")
+        plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
+        tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
     with gr.Column(elem_classes="sd-methods sd-folds"):
         for report in others:
             with folded(results.family_of(report), about(report)):
