@@ -150,6 +150,7 @@ def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypat
     engine = SteppedEngine(Step("load"), Step("read", 128, 900, text="speculative"))
     monkeypatch.setattr(session, "process", engine)
     page = open_page(width, 900, reduced_motion="reduce")
+    expect(page.locator(".sd-lid").first).to_contain_text("Settings")  # the lids are the last to be drawn
     line, before = page.locator("#notice p"), page.evaluate(STANDS, PLACES)
     page.click("#run")
     for told in ("K = 4", "Loading the models", "128 of 900"):
