@@ -79,14 +79,15 @@ class Session:
                             yield item
                             if reading and item:
                                 reading = None
-                                yield Step("running", text=sentences(remark, notice("running")))
+                                yield Step("running", text=remark or notice("running"))
                         elif isinstance(item, Step) and item.name == "read":
                             reading = item
                             yield replace(item, text=read_so_far(item))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
                                 remark = sentences(remark, chosen_line(item))
-                            yield Step("running", text=sentences(remark, notice("peer" if request.peer else "running")))
+                            text = sentences(remark, notice("peer")) if request.peer else remark or notice("running")
+                            yield Step("running", text=text)
                         elif isinstance(item, Step) and item.name == "asking":
                             yield Step("running", text=sentences(remark, notice("asking")))
                         elif isinstance(item, Step) and item.name == "refused":
@@ -98,7 +99,7 @@ class Session:
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Step("done", text=sentences(remark, notice("done")))
+            yield Step("done", text=sentences(notice("done"), remark))
         except Exception as error:
             unwritten = notice("unwritten", total=request.params.max_tokens)
             yield explained(error, seconds, read_so_far(reading, "unread") if reading else unwritten)

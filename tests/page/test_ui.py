@@ -253,7 +253,7 @@ def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, mo
     items = Step("load", text="Loading."), *[""] * 3, "{}\n"
     monkeypatch.setattr(session, "run", lambda _: (item for item in items))
     screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
-    assert [screen["preparing"] for screen in screens if "preparing" in screen] == ["Starting.", "Loading.", ""]
+    assert [screen["preparing"] for screen in screens if "preparing" in screen] == [True, True, False]
     assert [screen["value"] for screen in screens if "value" in screen] == ["{}\n"]
 
 

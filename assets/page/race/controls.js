@@ -4,7 +4,7 @@ import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 import { AUTO, formatSpeed } from "#page/race/labels.js";
-import { EPS, lanesOf } from "#page/race/run.js";
+import { EPS, isOver, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
 const REPAINT_INTERVAL_MS = 120; // more repaints would slow down an engine in this browser
@@ -62,6 +62,8 @@ export function createControls(texts, part, view, playback, draw, getLog) {
         (part.play.label = label),
         html("span", {}, " " + (view.playing ? texts.transport.pause : texts.transport.play)),
       );
+    const isBlank = !end && isOver(view.run); // it ended before anything was written
+    for (const control of [part.play, part.back, part.next, part.scrub]) control.disabled = isBlank;
     setProperty(part.scrub, "max", String(Math.max(end, EPS)));
     if (view.playing && now - view.paintedAt < REPAINT_INTERVAL_MS) return;
     view.paintedAt = now;

@@ -23,7 +23,7 @@ export function formatApart(/** @type {number} */ a, /** @type {number} */ b) {
 
 export function formatDuration(/** @type {number} */ ms) {
   if (ms >= 1000) return toFixed(ms / 1000, ms < 10000 ? 2 : 1) + " s";
-  return toFixed(ms, ms < 0.1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
+  return toFixed(ms, !ms ? 0 : ms < 0.1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0) + " ms";
 }
 
 export function formatSize(/** @type {number} */ count) {

@@ -23,9 +23,11 @@ export function createHeading(texts, root, part, view) {
       started = speculativeOf(view.run).started || /** @type {any} */ ({ drafter: "other", k: "K" }),
       models = header.models || {},
       machine = header.machine || {};
-    const source = header.source === "live" && view.returnedRun !== view.run ? "live" : "recorded";
+    const isFresh = header.source === "live" && view.returnedRun !== view.run,
+      source = !isFresh ? "recorded" : isOver(view.run) ? "ended" : "live";
     setProperty(part.source, "textContent", texts.source[source]);
-    setProperty(root.dataset, "source", source);
+    setProperty(root.dataset, "source", isFresh ? "live" : source);
+    root.toggleAttribute("data-over", isOver(view.run));
     const parameters = models.target && formatSize(models.target.parameters),
       target =
         parameters && !isBuiltIn(models.family)
@@ -49,10 +51,7 @@ export function createHeading(texts, root, part, view) {
         ? texts.meta.still
         : view.slowdown === 1
           ? texts.meta.real_time
-          : fillText(
-              source === "live" ? (isOver(view.run) ? texts.meta.live : texts.meta.running) : texts.meta.recorded,
-              { times: view.slowdown },
-            );
+          : fillText(texts.meta[source], { times: view.slowdown });
     const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(
@@ -164,10 +163,4 @@ function machineName(texts, models, machine) {
           cores: machine.cores,
         })
     : cores;
-}
-
-/* Says what a live run waits for, and dims the run that is still on show. */
-export function paintPreparing(/** @type {Part} */ part, /** @type {string} */ text) {
-  part.preparing.textContent = text || "";
-  part.preparing.hidden = !text;
 }

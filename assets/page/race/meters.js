@@ -40,13 +40,12 @@ export function createMeters(texts, root, part, view, createTerm) {
   function speedRow(/** @type {Figures} */ figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
-    const busy = final && wasMachineBusy(view.run),
+    const isBusy = final && wasMachineBusy(view.run), // then passes are the figure, as they are true on any machine
       passes = fillText(labels.saved_unit, { n: countSavedPasses(figures) });
-    root.toggleAttribute("data-busy", busy);
     if (!plainOf(view.run))
       return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
-    if (final && ratio) return [busy ? labels.busy : labels.speedup, toFixed(ratio) + "×", "", "speedup"];
-    if (ratio) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
+    if (final && ratio && !isBusy) return [labels.speedup, toFixed(ratio) + "×", "", "speedup"];
+    if (ratio && !isBusy) return [labels.so_far, toFixed(ratio, 1) + "×", isServed(view.run) ? "" : passes, "speedup"];
     if (isServed(view.run)) return [labels.so_far, "–", "", "speedup"];
     return [
       labels.saved,

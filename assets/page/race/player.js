@@ -22,7 +22,7 @@ import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
 import { createDraftLinks, connectHelpLinks } from "#page/race/links.js";
 import { labelPlayer } from "#page/race/labels.js";
-import { createHeading, paintPreparing } from "#page/race/heading.js";
+import { createHeading } from "#page/race/heading.js";
 import { createMeters } from "#page/race/meters.js";
 import { explainSpeed } from "#page/race/why.js";
 import { createLanes } from "#page/race/lanes.js";
@@ -269,7 +269,7 @@ function mountPlayer(element, props, watch, trigger) {
   const watchProps = () => [
     watch("value", () => readNewLog()),
     watch("ended", markEnded),
-    watch("preparing", () => paintPreparing(part, props.preparing)),
+    watch("preparing", () => root.toggleAttribute("data-dim", Boolean(props.preparing))),
   ];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);

@@ -15,7 +15,7 @@ import {
   SHARED_NOISE,
 } from "#page/race/run.js";
 import { findTip } from "#page/race/cycle.js";
-import { findDivergence } from "#page/race/measure.js";
+import { findDivergence, wasMachineBusy } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import {
@@ -181,6 +181,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       return [joinSentences(says.one_token, endReasons())];
     if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
     if (!plainOf(view.run)) return [joinSentences(fillText(says.alone, values), endReasons())];
+    if (wasMachineBusy(view.run)) return [joinSentences(fillText(says.busy, values), endReasons())];
     if (!figures.speculative.drafted)
       return [
         joinSentences(
@@ -217,7 +218,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
     const { k = 0 } = startedOf(view.run),
       depth = findWinningDepth(figures, k, otherCost),
       label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
-    return [" ", createButton(label, () => trigger("tried", { k: depth }), "sd-quiet")];
+    return [" ", createButton(label, () => trigger("tried", { k: depth }))];
   }
 
   /* Returns a sentence on the peer (another engine's lane) if the peer finished. */

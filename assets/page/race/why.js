@@ -10,22 +10,23 @@ const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most th
 const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained on little but English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter that is not Latin
 
-/* Uses the totals of a finished run, or the figures so far. Returns "" for a server's run, or if the line would
- * contradict the final sentence. */
+/* Uses the times of a finished run, and before its end says only what is true of any: times so far are few, and another
+ * program may disturb them. Returns "" for a server's run, or if the line would contradict the final sentence. */
 export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {number} */ timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
   const prompt = run.header.prompt || "";
   if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(prompt))
     return fillText(texts.why.english, { n: [...prompt].length, bytes: new TextEncoder().encode(prompt).length });
-  const figures = figuresAt(run, isOver(run) ? Infinity : timeMs),
+  if (!isOver(run)) return texts.why.known;
+  const figures = figuresAt(run, Infinity),
     plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
   const checks = speculative.cycles
       .slice(0, figures.speculative.passes)
       .filter((cycle) => cycle.check && cycle.drafts.length),
     draftCount = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
-  if (isOver(run) && timeMs >= replayEnd(run) && figures.speedup && (figures.speedup < 0.98 || wasMachineBusy(run)))
-    return "";
+  if (wasMachineBusy(run)) return timeMs < replayEnd(run) ? texts.why.known : "";
+  if (timeMs >= replayEnd(run) && figures.speedup && figures.speedup < 0.98) return "";
   if (!plainPassMs || !figures.speculative.checkMs) return texts.why.known;
   const values = {
     n: Math.round(draftCount / checks.length),

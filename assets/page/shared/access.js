@@ -27,6 +27,11 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     player.addEventListener("sd-ended", () => line.textContent === text && line.say(""), { once: true });
   });
 
+  /* A long prompt shows its beginning, and no part of a line, once it is written. */
+  document.addEventListener("focusout", ({ target }) => {
+    if (/** @type {Element} */ (target).matches("#prompt textarea")) /** @type {Element} */ (target).scrollTop = 0;
+  });
+
   /** The tabs follow the ARIA guide: Tab stops at them once; arrow keys, Home and End move between them.
    * @type {Record<string, (index: number, count: number) => number>} */
   const NEXT_TAB = {

@@ -121,6 +121,9 @@ function keepState(/** @type {Props} */ props, /** @type {Player} */ player) {
   new MutationObserver(() => {
     const tab = findOpenTab();
     if (!tab || tab === openTab) return;
+    const button = /** @type {HTMLElement} */ (document.getElementById(tab + "-button")),
+      bar = /** @type {HTMLElement} */ (button.parentElement);
+    bar.scrollLeft = button.offsetLeft - (bar.clientWidth - button.clientWidth) / 2; // a phone's bar scrolls
     const isInitial = openTab === null; // the tab that the page opened with needs no entry in the history
     openTab = tab;
     const query = withTab(location.search, tab, order[0]);

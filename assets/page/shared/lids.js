@@ -16,11 +16,13 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
       if (name === "k" && !Number(value)) return texts.open;
       return name === "drafter" ? drafterNames[value] || value : value;
     };
-    settings.textContent = texts.lid.replace(/\{(\w+)\}/g, (/** @type {string[]} */ ...[, name]) => valueText(name));
+    const text = texts.lid.replace(/\{(\w+)\}/g, (/** @type {string[]} */ ...[, name]) => valueText(name)),
+      [, head, rest] = /^([^:：]*)(.*)$/s.exec(text) || [];
+    settings.replaceChildren(head, html("span", {}, rest));
   }
 
   writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));
-  const [sign, ...words] = texts.more.split(" "); // a phone shows only the sign
+  const [sign, ...words] = texts.more.split(" "); // a phone shows only the sign, and of the other lid the word
   more.setAttribute("aria-label", words.join(" "));
   more.append(sign, html("span", {}, " " + words.join(" ")));
   window.addEventListener("sd-settings", (event) => {

@@ -1,4 +1,4 @@
-/* Shows one line: what the app is doing, or what is wrong. */
+/* Shows the status: what the app is doing, or what is wrong. What was said of a run's end goes when a visitor types. */
 
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props, /** @type {Watch} */ watch) {
   const line = /** @type {HTMLElement} */ (element.querySelector("p")),
@@ -24,6 +24,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   });
   show();
   watch(["value", "wrong", "share"], show);
+  document.addEventListener("input", () => {
+    if (line.textContent && document.querySelector("#stop:disabled")) /** @type {any} */ (line).say("");
+  });
   // The server sends no update for Stop: the last updates of the stopped work may still arrive later.
   document.addEventListener("click", ({ target }) => {
     if (!(target instanceof Element && target.closest("#stop"))) return;

@@ -19,7 +19,7 @@ METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the scripts use
 def player(log: str = "", render: bool = True) -> gr.HTML:
     """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason.
 
-    `preparing` is a sentence on what a live run waits for, which dims the run on show.
+    `preparing` says that a live run has not begun yet, which dims the run on show.
     """
     return drawn(
         "race/player",
@@ -27,7 +27,7 @@ def player(log: str = "", render: bool = True) -> gr.HTML:
         player_words(),
         elem_id="player",
         ended="",
-        preparing="",
+        preparing=False,
         render=render,
         events=["opened", "tried"],
     )

@@ -27,7 +27,6 @@ from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragr
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
-WAITS = ("waiting", "fetch", "compile", "load", "measure", "read")  # steps that the stage shows until tokens come
 ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
@@ -327,24 +326,25 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     log, words = "", strings("page")["notice"]
-    starting = gr.update(preparing=words["starting"])  # the run on screen dims until the new one begins
-    yield starting, tell(""), gr.update(interactive=False), gr.update(interactive=True)
+    dim = gr.update(preparing=True)  # the run on screen dims until the new one begins
+    yield dim, tell(words["starting"]), gr.update(interactive=False), gr.update(interactive=True)
     if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
     with contextlib.closing(session.run(request)) as items:
         for item in items:
             if isinstance(item, str):
                 log += item
-                yield gr.update(value=log, preparing="") if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+                yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
             else:
                 share = item.done / item.total if item.total else 1.0
                 stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
-                waits = gr.update(preparing=item.text) if item.name in WAITS else gr.skip()
-                yield waits, tell(item.text, item.name == "error", stopped, share), gr.skip(), gr.skip()
+                line = tell(item.text, item.name == "error", stopped, share)
+                dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
+                yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
 
 
 def end_run() -> Any:
     """Tell the player that the run is over, for any reason."""
-    return ended() | gr.update(preparing="")
+    return ended() | gr.update(preparing=False)
 
 
 def enable_run() -> tuple[Any, ...]:

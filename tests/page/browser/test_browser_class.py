@@ -58,7 +58,7 @@ def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:
-        expect(phone.locator(BADGE)).to_have_text("Live")
+        expect(phone.locator(BADGE)).to_have_text("Ran live")
         wait_for(phone, "done")
         assert log(phone) == log(teacher)
     assert runs == [1]

@@ -22,7 +22,7 @@ def live(page, monkeypatch):
     monkeypatch.setattr(session, "process", toyrun.Engine())
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
-    expect(page.locator(".sd-badge").first).to_have_text("Live")
+    expect(page.locator(".sd-badge").first).to_have_text("Ran live")
     wait_for(page, "done")
 
 

@@ -1,5 +1,7 @@
 """What is run live: by this page's engine, or in the browser; the line before it, and its end."""
 
+import threading
+
 import pytest
 
 from specdec import exposure
@@ -9,7 +11,7 @@ from specdec.lanes.race import race
 from specdec.models.grouped import INT7
 from specdec.traces import audit
 from specdec.traces.file import Trace
-from specdec.types import SamplingParams
+from specdec.types import SamplingParams, Step
 from specdec.ui import classroom
 from specdec.ui.session import session
 from specdec.ui.text import strings
@@ -25,6 +27,7 @@ from tests.page.browser.chrome import (
     SlowEngine,
     tokens,
     until_free,
+    wait_for,
 )
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
@@ -63,7 +66,7 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
     monkeypatch.setattr(session, "process", toyrun.Engine(race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
-    press = says(page).locator("button.sd-quiet")
+    press = says(page).locator("button.sd-btn")
     expect(press).to_be_visible()
     assert len(runs) == 1
     press.click()
@@ -109,6 +112,72 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
     other.click("#stop")
     other.wait_for_selector("#run:enabled")
     until_free()
+
+
+class SteppedEngine(toyrun.Engine):
+    """Tells its steps one at a time: the test lets each of them go."""
+
+    def __init__(self, *steps):
+        super().__init__()
+        self.steps, self.next = steps, threading.Event()
+
+    def call(self, name, *arguments):
+        if name != "run":
+            return
+        choice, *lines = super().call(name, *arguments)
+        for step in (choice, *self.steps):
+            if step == self.steps[-1]:
+                yield lines.pop(0)  # the run has begun
+            yield step
+            while not self.next.wait(0.1):
+                yield None
+            self.next.clear()
+        yield from lines
+
+
+PLACES = ("badge", "say", "flow", "lane0", "lane1", "gantt", "play")
+STANDS = """(parts) => ["#prompt textarea", ".sd-lid", ...parts.map((one) => `[data-part=${one}]`)].map((one) => {
+    const { x, y } = document.querySelector(one).getBoundingClientRect();
+    return [one, Math.round(x), Math.round(y)];
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 768, 375])
+def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypatch, width):
+    engine = SteppedEngine(Step("load"), Step("read", 128, 900, text="speculative"))
+    monkeypatch.setattr(session, "process", engine)
+    page = open_page(width, 900, reduced_motion="reduce")
+    expect(page.locator(".sd-lid").first).to_contain_text("Settings")  # the lids are the last to be drawn
+    line, before = page.locator("#notice p"), page.evaluate(STANDS, PLACES)
+    page.click("#run")
+    for told in ("K = 4", "Loading the models", "128 of 900"):
+        expect(line).to_contain_text(told)
+        assert page.evaluate(STANDS, PLACES) == before, told
+        assert page.get_by_text(told).locator("visible=true").count() == 1  # in one place
+        assert page.locator("[data-dim]").count() == ("900" not in told)  # the recording, until the run has begun
+        engine.next.set()
+    page.wait_for_selector("#run:enabled")
+    expect(line).to_contain_text("Done. This machine drafts with “Draft model”, K = 4")
+    assert page.inner_text(".sd-badge") == "Ran live"
+    wait_for(page, "done")
+    assert page.evaluate(STANDS, PLACES)[:3] == before[:3]
+    page.type("#prompt textarea", "!")
+    expect(line).to_be_empty()
+
+
+def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(open_page, monkeypatch):
+    monkeypatch.setattr(session, "process", SteppedEngine(Step("read", 128, 900, text="speculative")))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    expect(page.locator("#notice p")).to_contain_text("K = 4")
+    session.process.next.set()
+    expect(page.locator("#notice p")).to_contain_text("128 of 900")
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    expect(page.locator("#notice p")).to_have_text("Stopped.")
+    expect(says(page)).to_have_text("Stopped before the first token.")
+    expect(page.locator("[data-part=play]")).to_be_disabled()
+    assert page.inner_text(".sd-badge") == "Ran live"
 
 
 TEXT = "The fox said to the moon"

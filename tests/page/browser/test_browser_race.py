@@ -56,6 +56,18 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     assert lane0[1] == lane1[1] and lane0[2] < lane1[0] < meters[0]  # beside each other
 
 
+@pytest.mark.parametrize(("width", "height", "seen"), [(375, 812, 4), (375, 667, 3), (320, 640, 2)])
+def test_a_phone_shows_prompt_text_and_play_at_once_and_the_tab_that_is_open(open_page, width, height, seen):
+    page = open_page(width, height, reduced_motion="reduce")
+    for one in ("#prompt textarea", "[data-part=play]", "[data-part=lane0]", "[data-part=lane1]")[:seen]:
+        box = page.locator(one).bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= height, one
+    for name in ("Guide", "Race"):
+        tab = page.get_by_role("tab", name=name)
+        tab.click()
+        expect(tab).to_be_in_viewport(ratio=1)
+
+
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import { explainSpeed } from "#page/race/why.js";
 import { summarize } from "#page/race/verdict.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
 import { nameOf } from "#page/race/text.js";
+import { formatDuration } from "#page/race/format.js";
 import { player } from "./page.js";
 
 const { foldEvents, figuresAt, replayEnd } = player;
@@ -81,8 +82,11 @@ test("of drafts of one token the line does not speak of several", () => {
   commit(lane, 1, 0.013, [1, 1], 1);
   log.push({ event: "verified", lane: "plain", cycle: 1, positions: [], start: 0, end: 0.01 });
   commit("plain", 1, 0.01, [1], 0);
-  const texts = { why: { cheap: "checking {n} guesses", cheap_one: "checking one guess" } };
-  assert.equal(explainSpeed(texts, foldEvents(log), 20), "checking one guess");
+  const texts = { why: { cheap: "checking {n} guesses", cheap_one: "checking one guess", known: "known" } },
+    run = foldEvents(log);
+  assert.equal(explainSpeed(texts, run, 20), "known"); // it still runs, and its times may be disturbed
+  run.closed = true;
+  assert.equal(explainSpeed(texts, run, 20), "checking one guess");
 });
 
 test("no ratio below 1 on the way to a gain, and every one on the way to a loss", () => {
@@ -158,7 +162,14 @@ test("the verdict is of passes and words, which no busy machine can spoil; the c
   gain.header.machine = { busy: true };
   assert.equal(verdict(gain).headline, "12 passes instead of 48, same words");
   assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["On the clock 2.0×, but the machine was busy", true]);
-  assert.equal(verdict(made(60)).clock, "Slower on the clock: 0.67× the speed of plain");
+  const loss = made(60);
+  assert.equal(verdict(loss).clock, "Slower on the clock: 0.67× the speed of plain");
+  loss.header.machine = { busy: true };
+  assert.deepEqual([verdict(made(60)).slower, verdict(loss).slower, verdict(gain).slower], [true, false, false]);
+});
+
+test("no time at all is 0 ms, and a very short one is not", () => {
+  assert.deepEqual([0, 0.04, 5].map(formatDuration), ["0 ms", "0.040 ms", "5.00 ms"]);
 });
 
 test("the faster lane has the shorter bar, whatever lengths the lanes have", () => {
