@@ -41,10 +41,12 @@ def doctor(
     print("\r" + " " * 78, end="\r", file=sys.stderr, flush=True)
     print("\n".join(report(result)))
     if result.status == 1 and fix:
-        complete = doctor.fix(folder, result.best.conventions)
-        print(f"{folder / 'config.json'} is written." if complete else "The tensors are not rewritten.")
+        assert result.best.convention
+        edits = result.best.convention.edits
+        doctor.fix(folder, edits)
+        print(f"{folder / 'config.json'} is written." if edits else "The tensors are not rewritten.")
     if result.status == 0 or save is not None:
-        loaded = head.load(() if result.stated.by_place else result.best.conventions)
+        loaded = head.load(None if result.stated.by_place else result.best.convention)
         family.drafters[loaded.method.name] = loaded
         if result.status == 0:
             print(pays(family, loaded.method.name, result.stated.by_place))
@@ -63,16 +65,20 @@ def report(result: Any) -> list[str]:
     """Return a table of what was tried, the best first, and the verdict."""
     stated, best = result.stated, result.best
     rows = (stated, *result.attempts[:SHOWN])
-    table = [f"{one.score:6.2f}  {places(one) or 'not loaded':24}  {one.says}" for one in rows]
-    says = f"As config.json says: {places(stated) or stated.error}."
+    table = [f"{one.score:6.2f}  {places(one) or 'not loaded':24}  {says(one)}" for one in rows]
+    now = f"As config.json says: {places(stated) or stated.error}."
     verdict = (
         f"Nothing found: the overlap is {places(stated)} by place, over {stated.overlaps.numel()} positions.",
-        f"A convention is wrong. {says} With {best.says}: {places(best)}. "
-        f"To mend it, {'; '.join(way.remedy for way in best.conventions)}.",
-        f"It cannot be judged. {says} No convention does clearly better; chance is {stated.chance:.2f}. "
+        f"A convention is wrong. {now} With {says(best)}: {places(best)}. "
+        f"To mend it, {best.convention and best.convention.remedy}.",
+        f"It cannot be judged. {now} No convention does clearly better. "
         "Train the head more, or take one that was trained for this target.",
     )[result.status]
     return ["tokens  overlap by place          read with", *table, "", verdict]
+
+
+def says(attempt: Any) -> str:
+    return attempt.convention.says if attempt.convention else "as config.json says"
 
 
 def places(attempt: Any) -> str:

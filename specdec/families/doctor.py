@@ -1,4 +1,4 @@
-"""Find out why a target rejects the drafts of a head: read the head by other conventions, one by one and in pairs.
+"""Find out why a target rejects the drafts of a head: read the head by other conventions, one by one.
 
 The measure is the overlap β = Σ min(p, q), the chance that a draft from q is accepted, by place in a draft, along texts
 that the target writes itself. The target reads its texts once, and only the head is computed anew. Rotary positions are
@@ -37,7 +37,6 @@ PLACES = 4  # tokens of each draft
 STRIDE = 2  # tokens between the beginnings of two drafts
 ANSWER = 60  # tokens that the target writes after each prompt
 TEXTS = 8
-PAIRED = 4  # conventions of which pairs are tried
 LEAST_GAIN = 0.03  # a convention is better if its drafts keep this many tokens more
 ERRORS = 3.0  # and as many standard errors more
 WEAK = 0.25  # a head with a smaller overlap at the first place is weak, untrained or another target's
@@ -59,13 +58,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Convention:
-    """A way to read a head that differs from what its config.json says. Of one `kind`, only one is tried at a time."""
+    """A way to read a head that differs from what its config.json says."""
 
     kind: str
     says: str
     edits: Mapping[str, Any] = field(default_factory=dict)  # key of config.json -> its value; None deletes the key
     tensors: Callable[[Weights], Weights] | None = None
-    patch: Callable[[Any], None] | None = None  # changes the loaded head
 
     @property
     def remedy(self) -> str:
@@ -75,16 +73,11 @@ class Convention:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was measured with some conventions; with none, as config.json says."""
+    """What was measured with a convention; with None, as config.json says."""
 
-    conventions: tuple[Convention, ...]
+    convention: Convention | None
     overlaps: Tensor  # [drafts, PLACES]; no rows if the head cannot be loaded so
-    chance: float = 0.0  # the mean overlap of p with the p of another place
     error: str = ""
-
-    @property
-    def says(self) -> str:
-        return "; ".join(one.says for one in self.conventions) or "as config.json says"
 
     @property
     def by_place(self) -> list[float]:
@@ -97,7 +90,7 @@ class Attempt:
 
     @property
     def drafts_well(self) -> bool:
-        return bool(self.by_place) and self.by_place[0] > max(WEAK, 2 * self.chance)
+        return bool(self.by_place) and self.by_place[0] > WEAK
 
     def beats(self, other: Attempt) -> bool:
         if not len(self.overlaps) or not len(other.overlaps):  # one of them cannot be loaded
@@ -148,38 +141,35 @@ class Examination:
             raise ValueError("transformers runs this target; heads need one that SpecDec's own decoder runs")
         self.config, self.weights = read_config(folder), dict(open_weights(folder))
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
-        if (form := head_format(self.config, self.weights)) not in MAKERS:
+        self.form = head_format(self.config, self.weights)
+        if self.form not in MAKERS:
             raise ValueError("this is a draft model; the doctor examines heads, which read the target's states")
-        makers = (*MAKERS[form], rotary, heads)
+        makers = (*MAKERS[self.form], rotary, heads)
         self.ways = [way for make in makers for way in make(self.config, self.weights, family.target)]
 
-    def load(self, conventions: Sequence[Convention] = ()) -> LoadedMethod:
-        """Load the head by `conventions`. Raises ValueError if it cannot be loaded so."""
-        weights = self.weights
-        for way in conventions:
-            weights = way.tensors(weights) if way.tensors else weights
+    def load(self, way: Convention | None = None) -> LoadedMethod:
+        """Load the head by a convention. Raises ValueError if it cannot be loaded so."""
+        config = with_edits(self.config, way.edits) if way else self.config
+        weights = way.tensors(self.weights) if way and way.tensors else self.weights
         try:
-            part = head_of(with_edits(self.config, conventions), weights, self.family.target, self.stored)
+            part = head_of(self.form, config, weights, self.family.target, self.stored)
         except (KeyError, IndexError, RuntimeError) as error:
             raise ValueError(f"it cannot be loaded: {error}") from error
-        for way in conventions:
-            if way.patch:
-                way.patch(part)
         return LoadedMethod(next(method for method in methods_using(part) if not method.tree), part)
 
     @torch.inference_mode()
-    def attempt(self, *conventions: Convention, stride: int = STRIDE) -> Attempt:
-        """Measure the head's overlap with the target, for drafts that begin at every `stride`th token."""
+    def attempt(self, way: Convention | None = None) -> Attempt:
+        """Measure the head's overlap with the target, for drafts that begin at every second token."""
         try:
-            loaded = self.load(conventions)
+            loaded = self.load(way)
         except ValueError as error:
-            return Attempt(conventions, torch.empty(0, PLACES), error=str(error))
-        rows, chances = list[Tensor](), list[Tensor]()
+            return Attempt(way, torch.empty(0, PLACES), error=str(error))
+        rows = list[Tensor]()
         for text in self.texts:
             view = TargetView(self.family.target, getattr(loaded.part, "taps", ()))
             view.cache = SimpleNamespace(states=text.states, length=0)
             drafter = loaded.method.make(view, loaded.part, len(text.tokens) + PLACES)
-            for place in range(max(0, 2 - text.start), len(text.p) - PLACES, stride):
+            for place in range(max(0, 2 - text.start), len(text.p) - PLACES, STRIDE):
                 here = text.start + place
                 following, view.cache.length = iter(text.tokens[here:]), here - 1
                 # A sampler that "draws" what the target wrote: the drafter reads on in the text.
@@ -188,42 +178,25 @@ class Examination:
                 assert q is not None
                 overlap = torch.minimum(text.p[place : place + len(q)], q).sum(-1)
                 rows.append(pad(overlap, (0, PLACES - len(overlap))))
-                chances.append(torch.minimum(text.p[place], text.p[place - 1]).sum())
         if not rows:
-            return Attempt(conventions, torch.empty(0, PLACES), error="the target's texts are too short")
-        return Attempt(conventions, torch.stack(rows).cpu(), float(torch.stack(chances).mean()))
+            return Attempt(way, torch.empty(0, PLACES), error="the target's texts are too short")
+        return Attempt(way, torch.stack(rows).cpu())
 
     def diagnose(self, progress: Callable[[int, int], object] = lambda done, of: None) -> Diagnosis:
-        """Measure the head by every convention, then by pairs. `progress` gets attempts made, and in all."""
-        count = itertools.count(1)
-
-        def measure(*conventions: Convention, stride: int = STRIDE) -> Attempt:
-            done = next(count)
-            progress(done, max(done, 1 + len(self.ways)))
-            return self.attempt(*conventions, stride=stride)
-
-        def best_of(attempts: Sequence[Attempt], other: Attempt) -> Attempt:
-            return max((other, *(one for one in attempts if one.beats(other))), key=lambda one: one.score)
-
-        stated = measure()
-        attempts = sorted(map(measure, self.ways), key=lambda one: -one.score)
-        best = best_of(attempts, stated)
-        if best is not stated or not stated.drafts_well:
-            likely = [one.conventions[0] for one in attempts[:PAIRED]]
-            pairs = [(one, way) for i, one in enumerate(likely) for way in self.ways if way not in likely[: i + 1]]
-            pairs = [pair for pair in pairs if pair[0].kind != pair[1].kind]
-            # A third of the drafts is enough to sort out most pairs.
-            pairs.sort(key=lambda pair: -measure(*pair, stride=3 * STRIDE).score)
-            paired = [measure(*pair) for pair in pairs[:2]]
-            attempts, best = attempts + paired, best_of(paired, best)
+        """Measure the head by every convention. `progress` gets attempts made, and in all."""
+        stated, attempts = self.attempt(), list[Attempt]()
+        for way in self.ways:
+            attempts.append(self.attempt(way))
+            progress(len(attempts), len(self.ways))
+        best = max((stated, *(one for one in attempts if one.beats(stated))), key=lambda one: one.score)
         attempts.sort(key=lambda one: (one is not best, -one.score))
         return Diagnosis(stated, best, attempts, 1 if best is not stated else 0 if stated.drafts_well else 2)
 
 
-def with_edits(config: Mapping[str, Any], conventions: Sequence[Convention]) -> dict[str, Any]:
-    """Return config.json with the conventions' edits, each in all sections that have its key."""
+def with_edits(config: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return config.json with a convention's edits, each in all sections that have its key."""
     changed = {key: dict(value) if key in SECTIONS and value else value for key, value in config.items()}
-    for key, value in itertools.chain(*(way.edits.items() for way in conventions)):
+    for key, value in edits.items():
         parts = [changed, *(section(changed, name) for name in SECTIONS)]
         for part in [part for part in parts if key in part] or [changed]:
             part.pop(key, None) if value is None else part.update({key: value})
@@ -278,14 +251,12 @@ def eagle3_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> 
 def mtp_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     yield Convention("order", "eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
     yield Convention("norms", "the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
-    yield Convention("state", "the target's states before its final norm", patch=read_raw)
 
 
 def medusa_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     parts = {name: name.removeprefix("medusa_head.").split(".", 1) for name in weights}
     moved = {f"{int(number) - 1}.{rest}": weights[name] for name, (number, rest) in parts.items() if number != "0"}
     yield Convention("heads", "the first head left out, as it is for the next token", tensors=lambda tensors: moved)
-    yield Convention("state", "the target's states before its final norm", patch=read_raw)
 
 
 def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -341,12 +312,6 @@ def exchanged(one: str, other: str) -> Callable[[Weights], Weights]:
     return lambda weights: weights | {one: weights[other], other: weights[one]}
 
 
-def read_raw(head: Any) -> None:
-    """Let an MTP layer or Medusa heads read the target's last states without its final norm."""
-    target = head.target
-    head.target = SimpleNamespace(depth=target.depth, normed=lambda states: states, project=target.project)
-
-
 MAKERS: dict[str, tuple[Callable[..., Iterator[Convention]], ...]] = {
     "eagle3": (taps, switches("norm_before_residual", "norm_output"), eagle3_tensors),
     "block": (taps, switches("sample_from_anchor"), block_tensors),
@@ -355,8 +320,6 @@ MAKERS: dict[str, tuple[Callable[..., Iterator[Convention]], ...]] = {
 }
 
 
-def fix(folder: Path, conventions: Sequence[Convention]) -> bool:
-    """Write the conventions' edits to config.json. Return False if some of them are not about config.json."""
-    config = with_edits(read_config(folder), conventions)
+def fix(folder: Path, edits: Mapping[str, Any]) -> None:
+    config = with_edits(read_config(folder), edits)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    return all(way.edits for way in conventions)

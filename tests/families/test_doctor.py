@@ -52,26 +52,20 @@ def of(head: str, kind: str) -> Convention:
     return next(way for make in doctor.MAKERS[head] for way in make(config, weights, target) if way.kind == kind)
 
 
-def both(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
-    change = of("mtp", "order").tensors
-    assert change is not None
-    return config | {"head_dim": 32, "num_attention_heads": 6, "num_key_value_heads": 6}, change(weights)
-
-
-FAULTS: list[tuple[str, Plant, set[str]]] = [
-    ("eagle3", keys(norm_output=True), {"norm_output"}),
-    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors or dict)(config, weights), {"norms"}),
-    ("mtp", both, {"attention", "order"}),
-    ("block", keys(architectures=["DFlashDraftModel"]), {"sample_from_anchor"}),
+FAULTS: list[tuple[str, Plant, str]] = [
+    ("eagle3", keys(norm_output=True), "norm_output"),
+    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors or dict)(config, weights), "norms"),
+    ("mtp", keys(head_dim=32, num_attention_heads=6, num_key_value_heads=6), "attention"),
+    ("block", keys(architectures=["DFlashDraftModel"]), "sample_from_anchor"),
 ]
 
 
-@pytest.mark.parametrize(("head", "plant", "kinds"), FAULTS, ids=[" ".join((h, *sorted(k))) for h, _, k in FAULTS])
+@pytest.mark.parametrize(("head", "plant", "kind"), FAULTS, ids=[f"{head} {kind}" for head, _, kind in FAULTS])
 def test_a_planted_fault_is_named(
-    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path: Path
+    head: str, plant: Plant, kind: str, family: zoo.Family, texts: list[Text], tmp_path: Path
 ) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
-    assert (found.status, {way.kind for way in found.best.conventions}) == (1, kinds)
+    assert found.status == 1 and found.best.convention and found.best.convention.kind == kind
     assert found.attempts[0] is found.best
 
 
@@ -92,7 +86,7 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
 def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
     """A drafter that is the target itself overlaps wholly, whatever the text."""
     measured = Examination(family, FAMILY / "mtp", texts).attempt()
-    assert 0.0 < measured.chance < min(measured.by_place) and max(measured.by_place) < 1.0
+    assert min(measured.by_place) > doctor.WEAK and max(measured.by_place) < 1.0
 
 
 def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
