@@ -135,11 +135,6 @@ class Sheet:
         if "elsewhere" in functions:
             answers["elsewhere"] = f"{self.data}/search"
             self.files[f"{self.data}/search.js"] = data_script(f"{self.data}/search", as_json(functions["elsewhere"]()))
-        if "file" in functions:
-            answers["file"] = f"{self.data}/{len(self.parts)}-*"
-            for kind in block.value:
-                name = answers["file"].replace("*", kind)
-                self.files[f"{name}.js"] = data_script(name, as_json(functions["file"](kind)))
         return answers
 
     def tablist(self, block: Any) -> str:

@@ -8,7 +8,7 @@ import gradio as gr
 from ...figures.digest import changed
 from .. import menu, results
 from ..components.cards import cards
-from ..components.section import downloads, folded, lines, table, title
+from ..components.section import folded, lines, table, title
 from ..text import sentences, strings
 from .race import INSTANT
 
@@ -35,9 +35,7 @@ def build(tab: gr.Tab) -> None:
             plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
             tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
             for report in (first, *others):
-                name = results.family_of(report)
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
-                downloads(f"specdec-methods-{name}", partial(results.files, report))
 
 
 def measured(report: dict[str, Any], *names: str) -> None:
