@@ -6,7 +6,6 @@ and the import map contains the modules, except those that compute runs.
 """
 
 import html
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from .standalone import asset, filled, fonts
 from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
-MADE = ".specdec-site.json"  # lists the site's files; a folder with this list may be overwritten
+STYLE = "assets/site.css"  # a folder with this file holds a site, and may be overwritten
 ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # for `quoted`
 
 
@@ -34,12 +33,13 @@ def write(
     base: str = "",
     families: Sequence[str] = (EMBEDDED,),
 ) -> int:
-    """Write the site, and replace an earlier one. Return its size in bytes.
+    """Write the site, also over an earlier one. Return its size in bytes.
 
     `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
     link previews need. Raises ValueError if the folder cannot be created, or contains files but no earlier site.
     """
-    old_files = earlier_files(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / STYLE).is_file():
+        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute to make
     except OSError as error:
@@ -58,24 +58,10 @@ def write(
     files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
-    files[MADE] = json.dumps(sorted(files)).encode()
-    for path in old_files:
-        path.unlink(missing_ok=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return sum(map(len, files.values()))
-
-
-def earlier_files(folder: Path) -> list[Path]:
-    """List the files of an earlier site in the folder. Raises ValueError if it has files but no earlier site."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; name a folder")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return []
-    if not (folder / MADE).is_file():
-        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
-    return [folder / name for name in json.loads((folder / MADE).read_text(encoding="utf-8"))]
 
 
 def document(sheet: Sheet, version: str, base: str) -> str:
@@ -95,7 +81,7 @@ def document(sheet: Sheet, version: str, base: str) -> str:
 def shared_files() -> dict[str, str]:
     """Return the texts of the files that all languages share, by file name."""
     files = {
-        "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
+        STYLE: "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
         "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
     }
