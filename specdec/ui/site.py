@@ -5,7 +5,6 @@ computed beforehand. A page opened from disk may not fetch files. Therefore data
 and the import map contains the modules, except those that compute runs.
 """
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
 from .sheet import data_script, Sheet
-from .standalone import asset, filled, fonts
-from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
+from .standalone import fonts
+from .text import asset, ENGLISH, filled, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
 STYLE = "assets/site.css"  # a folder with this file holds a site, and may be overwritten
@@ -51,10 +50,7 @@ def write(
             sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
             texts |= {sheet.index: document(sheet, version, base.rstrip("/")), **sheet.files}
     with speaking(ENGLISH):
-        words = strings("page")
-    texts["README.md"] = filled(
-        "site/README.md", {"title": words["brand"], "about": words["headline"], "version": version}
-    )
+        texts["README.md"] = filled("site/README.md", words=strings("page"), version=version)
     files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
@@ -66,16 +62,16 @@ def write(
 
 def document(sheet: Sheet, version: str, base: str) -> str:
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
-    parts = {
-        "language": TAGS[language()],
-        "head": first.tags(language(), f"{base}/preview.png" if base else f"{sheet.to_root}preview.png"),
-        "up": sheet.to_root,
-        "body": sheet.body,
-        "foot": html.escape(words["foot"].format(version=version)),
-        "noscript": html.escape(words["noscript"]),
-        "scripts": "\n".join(f'<script src="{sheet.to_root}{name}"></script>' for name in scripts),
-    }
-    return filled("site/index.html", parts)
+    return filled(
+        "site/index.html",
+        words=words,
+        language=TAGS[language()],
+        head=first.tags(language(), f"{base}/preview.png" if base else f"{sheet.to_root}preview.png"),
+        up=sheet.to_root,
+        body=sheet.body,
+        foot=words["foot"].format(version=version),
+        scripts="\n".join(f'<script src="{sheet.to_root}{name}"></script>' for name in scripts),
+    )
 
 
 def shared_files() -> dict[str, str]:
