@@ -60,7 +60,6 @@ class Text:
 class Convention:
     """A way to read a head that differs from what its config.json says."""
 
-    kind: str
     says: str
     edits: Mapping[str, Any] = field(default_factory=dict)  # key of config.json -> its value; None deletes the key
     tensors: Callable[[Weights], Weights] | None = None
@@ -222,7 +221,7 @@ def taps(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[C
         "the layers before the usual ones": [layer - 1 for layer in usual],
     }.items():
         if layers != listed and len(layers) * target.width == weights["fc.weight"].shape[1]:
-            yield Convention("taps", says, {key: layers})
+            yield Convention(says, {key: layers})
 
 
 def switches(*names: str) -> Callable[..., Iterator[Convention]]:
@@ -232,7 +231,7 @@ def switches(*names: str) -> Callable[..., Iterator[Convention]]:
         kinds = str((config.get("speculators_model_type"), config.get("architectures"))).lower()
         for name in names:
             value = not flat(config).get(name, name == "sample_from_anchor" and "dspark" in kinds)
-            yield Convention(name, f"{name} {'on' if value else 'off'}", {name: value})
+            yield Convention(f"{name} {'on' if value else 'off'}", {name: value})
 
     return make
 
@@ -240,23 +239,23 @@ def switches(*names: str) -> Callable[..., Iterator[Convention]]:
 def eagle3_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     norms = [name for name in weights if name.endswith((".input_layernorm.weight", ".hidden_norm.weight"))]
     inputs = [name for name in weights if name.endswith(tuple(f"self_attn.{part}_proj.weight" for part in "qkv"))]
-    yield Convention("order", "attention reading [feature, embedding]", tensors=swapped_halves(*inputs))
-    yield Convention("norms", "the names of the two norms before attention exchanged", tensors=exchanged(*norms))
+    yield Convention("attention reading [feature, embedding]", tensors=swapped_halves(*inputs))
+    yield Convention("the names of the two norms before attention exchanged", tensors=exchanged(*norms))
     if "d2t" in weights:
         offsets = weights["d2t"] - torch.arange(len(weights["d2t"]))
-        yield Convention("map", "d2t as ids, not offsets", tensors=lambda tensors: {**tensors, "d2t": offsets})
+        yield Convention("d2t as ids, not offsets", tensors=lambda tensors: {**tensors, "d2t": offsets})
     yield from own_copies(weights)
 
 
 def mtp_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    yield Convention("order", "eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
-    yield Convention("norms", "the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
+    yield Convention("eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
+    yield Convention("the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
 
 
 def medusa_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     parts = {name: name.removeprefix("medusa_head.").split(".", 1) for name in weights}
     moved = {f"{int(number) - 1}.{rest}": weights[name] for name, (number, rest) in parts.items() if number != "0"}
-    yield Convention("heads", "the first head left out, as it is for the next token", tensors=lambda tensors: moved)
+    yield Convention("the first head left out, as it is for the next token", tensors=lambda tensors: moved)
 
 
 def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -264,20 +263,18 @@ def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> I
     named = {facts.get(f"{name}_token_id") for name in ("pad", "eos", "bos")} | {0, target.vocabulary - 1, rows - 1}
     for token in {i for i in named if isinstance(i, int)} | {*range(target.vocabulary, rows)[:4]}:
         if token != facts.get("mask_token_id"):
-            yield Convention("mask", f"token {token} for those to be drafted", {"mask_token_id": token})
+            yield Convention(f"token {token} for those to be drafted", {"mask_token_id": token})
     if W1 in weights:
-        yield Convention("table", "the names of the Markov table's halves exchanged", tensors=exchanged(W1, W2))
+        yield Convention("the names of the Markov table's halves exchanged", tensors=exchanged(W1, W2))
     yield from own_copies(weights)
 
 
 def own_copies(weights: Weights) -> Iterator[Convention]:
-    """Yield the target's embeddings in place of the file's."""
-
     def without(tensors: Weights) -> Weights:
         return {name: tensor for name, tensor in tensors.items() if name != "embed_tokens.weight"}
 
     if "embed_tokens.weight" in weights:
-        yield Convention("embeddings", "the target's embeddings, not the file's", tensors=without)
+        yield Convention("the target's embeddings, not the file's", tensors=without)
 
 
 def rotary(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -288,7 +285,7 @@ def rotary(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator
     for rope in [own, *plain] if any("self_attn" in name for name in weights) else ():
         if {"rope_type": "default", **now} != rope and (rope is own or rope != own):
             says = "the target's rotary embeddings" if rope is own else f"a rotary base of {rope['rope_theta']:,.0f}"
-            yield Convention("rotary", says, {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None})
+            yield Convention(says, {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None})
 
 
 def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -301,7 +298,7 @@ def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[
     for size in sorted({32, 64, 128, target.config.head_dim} - {now}) if q else ():
         if q % size == k % size == 0 and (q // size) % (k // size) == 0:
             edits = dict(zip(names, (size, q // size, k // size), strict=True))
-            yield Convention("attention", f"attention heads of {size} numbers", edits)
+            yield Convention(f"attention heads of {size} numbers", edits)
 
 
 def swapped_halves(*names: str) -> Callable[[Weights], Weights]:

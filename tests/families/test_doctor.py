@@ -46,26 +46,30 @@ def tensors(convention: Callable[[doctor.Weights], doctor.Weights]) -> Plant:
     return lambda config, weights: (config, convention(weights))
 
 
-def of(head: str, kind: str) -> Convention:
+def of(head: str, says: str) -> Convention:
     config, weights = read_config(FAMILY / head), read_weights(FAMILY / head)
     target = zoo.load("embedded").target
-    return next(way for make in doctor.MAKERS[head] for way in make(config, weights, target) if way.kind == kind)
+    return next(way for make in doctor.MAKERS[head] for way in make(config, weights, target) if says in way.says)
 
 
 FAULTS: list[tuple[str, Plant, str]] = [
     ("eagle3", keys(norm_output=True), "norm_output"),
-    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors or dict)(config, weights), "norms"),
-    ("mtp", keys(head_dim=32, num_attention_heads=6, num_key_value_heads=6), "attention"),
+    (
+        "mtp",
+        lambda config, weights: tensors(of("mtp", "enorm").tensors or dict)(config, weights),
+        "enorm",
+    ),
+    ("mtp", keys(head_dim=32, num_attention_heads=6, num_key_value_heads=6), "attention heads"),
     ("block", keys(architectures=["DFlashDraftModel"]), "sample_from_anchor"),
 ]
 
 
-@pytest.mark.parametrize(("head", "plant", "kind"), FAULTS, ids=[f"{head} {kind}" for head, _, kind in FAULTS])
+@pytest.mark.parametrize(("head", "plant", "says"), FAULTS, ids=[f"{head} {says}" for head, _, says in FAULTS])
 def test_a_planted_fault_is_named(
-    head: str, plant: Plant, kind: str, family: zoo.Family, texts: list[Text], tmp_path: Path
+    head: str, plant: Plant, says: str, family: zoo.Family, texts: list[Text], tmp_path: Path
 ) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
-    assert found.status == 1 and found.best.convention and found.best.convention.kind == kind
+    assert found.status == 1 and found.best.convention and says in found.best.convention.says
     assert found.attempts[0] is found.best
 
 
