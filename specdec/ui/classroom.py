@@ -9,8 +9,6 @@ received. Nothing is written to disk, and phones are anonymous.
 import asyncio
 import contextlib
 import functools
-import html
-import io
 import json
 import re
 import secrets
@@ -23,11 +21,10 @@ from typing import Any
 
 import segno
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..traces.file import escaped
 from .components.drawn import as_json
@@ -35,8 +32,7 @@ from .components.player import player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import link_modules
-from .standalone import asset, filled
-from .text import ENGLISH, speaking, strings, TAGS
+from .text import asset, ENGLISH, filled, speaking, strings, TAGS
 
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
@@ -166,36 +162,6 @@ async def pause(changes: asyncio.Event) -> None:
         await asyncio.wait_for(changes.wait(), MAX_PAUSE_S)
 
 
-class TeacherCookie:
-    """Middleware that recognises the teacher's page by a cookie, which it gives to who opens the page with the secret.
-
-    It belongs outside of the cache: otherwise the cache would store the cookie with the page, and send it to everybody.
-    """
-
-    def __init__(self, app: ASGIApp, room: Room) -> None:
-        self.app, self.room = app, room
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            request = Request(scope)
-            scope[LEADS] = self.room.is_teacher(request.cookies.get(COOKIE, ""))
-            if self.room.is_teacher(request.query_params.get("teach", "")):
-                send = self.with_cookie(send)
-        await self.app(scope, receive, send)
-
-    def with_cookie(self, send: Send) -> Send:
-        """Return a `send` that sets the secret as a cookie, so that every request of the teacher's page contains it."""
-        cookie = Response()
-        cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
-
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("set-cookie", cookie.headers["set-cookie"])
-            await send(message)
-
-        return send_with_cookie
-
-
 class Classroom:
     """Middleware that answers requests for `/class` and below, and passes on all others."""
 
@@ -205,6 +171,7 @@ class Classroom:
             routes=[
                 Route(PATH, phone_page),
                 Route(f"{PATH}/join", self.join),
+                Route(f"{PATH}/teacher", open_teachers_page),
                 Route(f"{PATH}/events", self.events),
                 Route(f"{PATH}/teach", self.teach, methods=["POST"]),
                 Route(f"{PATH}/vote", self.vote, methods=["POST"]),
@@ -213,11 +180,13 @@ class Classroom:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        in_class = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        in_class = False
+        if scope["type"] == "http":
+            in_class = scope["path"] == PATH or scope["path"].startswith(f"{PATH}/")
+            scope[LEADS] = self.room.is_teacher(Request(scope).cookies.get(COOKIE, ""))
         await (self.routes if in_class else self.app)(scope, receive, send)
 
     async def join(self, request: Request) -> Response:
-        """Answer with the address that phones open, as text and as a QR code."""
         return JSONResponse(invitation(address(self.room.host, request.scope["server"][1])))
 
     async def events(self, request: Request) -> Response:
@@ -280,17 +249,21 @@ def address(host: str, port: int) -> str:
 
 @functools.cache
 def invitation(address: str) -> dict[str, str]:
-    drawing = io.BytesIO()
-    segno.make(address, error="m", micro=False).save(
-        drawing, kind="svg", xmldecl=False, svgns=True, omitsize=True, light="#fff", border=2
-    )
-    return {"address": address, "qr": drawing.getvalue().decode()}
+    drawing = segno.make(address, error="m", micro=False).svg_inline(omitsize=True, light="#fff", border=2)
+    return {"address": address, "qr": drawing}
+
+
+async def open_teachers_page(request: Request) -> Response:
+    """Redirect to the main page, and set the secret as a cookie, so that every request of that page contains it."""
+    answer = RedirectResponse(f"../?{request.url.query}")
+    answer.set_cookie(COOKIE, request.query_params.get("teach", ""), httponly=True, samesite="strict")
+    return answer
 
 
 async def phone_page(request: Request) -> Response:
     language = supported(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
-    return HTMLResponse(write_phone_page(language or ENGLISH), headers=headers)
+    return Response(write_phone_page(language or ENGLISH), 200, headers, "text/html")
 
 
 @functools.cache
@@ -303,11 +276,11 @@ def write_phone_page(language: str) -> str:
             "step": {"words": as_json(strings("step"))},
             "phone": {"words": as_json(strings("class")), "quiz": as_json(strings("guide")["quiz"])},
         }
-        parts = {
-            "language": TAGS[language],
-            "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
-            "style": "".join(map(asset, STYLES)),
-            "data": escaped(as_json(data)),
-            "modules": link_modules(),
-        }
-    return filled("class/phone.html", parts)
+        return filled(
+            "class/phone.html",
+            language=TAGS[language],
+            title=f"{words['title']} · {strings('page')['brand']}",
+            style="".join(map(asset, STYLES)),
+            data=escaped(as_json(data)),
+            modules=link_modules(),
+        )
