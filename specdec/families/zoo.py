@@ -80,7 +80,6 @@ class Family:
 
     @property
     def drafts(self) -> dict[str, LoadedModel]:
-        """The draft models by name."""
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
     @property
@@ -138,7 +137,6 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """The number format of the target's matrices."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:

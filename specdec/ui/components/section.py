@@ -50,7 +50,6 @@ def table(caption: str, columns: dict[str, str], value: Any, **more: Any) -> Non
 
 
 def notice(name: str = "notice") -> gr.HTML:
-    """Add a line for the current state, the progress, or an error."""
     return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 
