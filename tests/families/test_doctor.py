@@ -26,7 +26,7 @@ def family() -> zoo.Family:
 
 
 @pytest.fixture(scope="module")
-def texts(family: zoo.Family) -> list[Text]:
+def texts(family) -> list[Text]:
     return list(doctor.own_texts(family, doctor.prompts_of(family)[:3]))
 
 
@@ -65,21 +65,19 @@ FAULTS: list[tuple[str, Plant, str]] = [
 
 
 @pytest.mark.parametrize(("head", "plant", "says"), FAULTS, ids=[f"{head} {says}" for head, _, says in FAULTS])
-def test_a_planted_fault_is_named(
-    head: str, plant: Plant, says: str, family: zoo.Family, texts: list[Text], tmp_path: Path
-) -> None:
+def test_a_planted_fault_is_named(head: str, plant: Plant, says: str, family, texts, tmp_path) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
     assert found.status == 1 and found.best.convention and says in found.best.convention.says
     assert found.attempts[0] is found.best
 
 
 @pytest.mark.parametrize("head", ["medusa", "mtp"])
-def test_nothing_is_found_in_a_head_that_is_right(head: str, family: zoo.Family, texts: list[Text]) -> None:
+def test_nothing_is_found_in_a_head_that_is_right(head: str, family, texts) -> None:
     found = Examination(family, FAMILY / head, texts).diagnose()
     assert found.status == 0 and found.best is found.stated
 
 
-def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path: Path) -> None:
+def test_an_untrained_head_is_told_apart(family, texts, tmp_path) -> None:
     def untrained(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
         torch.manual_seed(0)
         return config, {name: torch.randn_like(w) * w.std() if w.dim() == 2 else w for name, w in weights.items()}
@@ -87,13 +85,7 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
     assert Examination(family, planted(tmp_path, "mtp", untrained), texts).diagnose().status == 2
 
 
-def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
-    """A drafter that is the target itself overlaps wholly, whatever the text."""
-    measured = Examination(family, FAMILY / "mtp", texts).attempt()
-    assert min(measured.by_place) > doctor.WEAK and max(measured.by_place) < 1.0
-
-
-def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_mends_a_config(tmp_path, capsys) -> None:
     shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
     config = read_config(tmp_path / "head") | {"norm_output": True}
     (tmp_path / "head" / "config.json").write_text(json.dumps(config))
