@@ -33,7 +33,7 @@ def doctor(
     folder = hub.find(draft)
     family = zoo.load_pair(target)
     chosen, texts = lines[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
-    head = doctor.Examination(family, folder, texts)
+    head = doctor.Examination(family, folder, texts, chosen)
     for text in doctor.own_texts(family, chosen):
         texts.append(text)
         show("the target writes", len(texts), len(chosen))
@@ -41,12 +41,10 @@ def doctor(
     print("\r" + " " * 78, end="\r", file=sys.stderr, flush=True)
     print("\n".join(report(result)))
     if result.status == 1 and fix:
-        assert result.best.convention
-        edits = result.best.convention.edits
-        doctor.fix(folder, edits)
-        print(f"{folder / 'config.json'} is written." if edits else "The tensors are not rewritten.")
+        complete = doctor.fix(folder, result.best.conventions)
+        print(f"{folder / 'config.json'} is written." if complete else "config.json alone cannot mend it.")
     if result.status == 0 or save is not None:
-        loaded = head.load(None if result.stated.by_place else result.best.convention)
+        loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded
         if result.status == 0:
             print(pays(family, loaded.method.name, result.stated.by_place))
@@ -65,20 +63,16 @@ def report(result: Any) -> list[str]:
     """Return a table of what was tried, the best first, and the verdict."""
     stated, best = result.stated, result.best
     rows = (stated, *result.attempts[:SHOWN])
-    table = [f"{one.score:6.2f}  {places(one) or 'not loaded':24}  {says(one)}" for one in rows]
-    now = f"As config.json says: {places(stated) or stated.error}."
+    table = [f"{one.score:6.2f}  {places(one) or 'not loaded':24}  {one.says}" for one in rows]
+    says = f"As config.json says: {places(stated) or stated.error}."
     verdict = (
         f"Nothing found: the overlap is {places(stated)} by place, over {stated.overlaps.numel()} positions.",
-        f"A convention is wrong. {now} With {says(best)}: {places(best)}. "
-        f"To mend it, {best.convention and best.convention.remedy}.",
-        f"It cannot be judged. {now} No convention does clearly better. "
+        f"A convention is wrong. {says} With {best.says}: {places(best)}. "
+        f"To mend it, {'; '.join(way.remedy for way in best.conventions)}.",
+        f"It cannot be judged. {says} No convention does clearly better; chance is {stated.chance:.2f}. "
         "Train the head more, or take one that was trained for this target.",
     )[result.status]
     return ["tokens  overlap by place          read with", *table, "", verdict]
-
-
-def says(attempt: Any) -> str:
-    return attempt.convention.says if attempt.convention else "as config.json says"
 
 
 def places(attempt: Any) -> str:
@@ -94,12 +88,9 @@ def pays(family: Any, name: str, overlaps: list[float]) -> str:
     speedups = {k: tokens_by_position(overlaps, k) / costs.cycle(k) for k in range(1, len(overlaps) + 1)}
     k = max(speedups, key=lambda depth: speedups[depth])
     c, v = (costs.cycle(k) - costs.verify(k)) / k, costs.verify(k)
-    facts = f"K = {k}: a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
-    return (
-        f"Drafting pays here, {facts}."
-        if speedups[k] > 1
-        else f"The head is right, but drafting does not pay here, {facts}."
-    )
+    verdict = "Drafting pays here" if speedups[k] > 1 else "The head is right, but drafting does not pay here"
+    facts = f"a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
+    return f"{verdict}, K = {k}: {facts}."
 
 
 def record(family: Any, name: str, prompt: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Find out why a target rejects the drafts of a head: read the head by other conventions, one by one.
+"""Find out why a target rejects the drafts of a head: read the head by other conventions, one by one and in pairs.
 
 The measure is the overlap β = Σ min(p, q), the chance that a draft from q is accepted, by place in a draft, along texts
 that the target writes itself. The target reads its texts once, and only the head is computed anew. Rotary positions are
@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +31,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams
+from .chat import Chat
 from .formats import head_format
 from .published import head_of
 from .zoo import Family, LoadedMethod
@@ -37,7 +40,9 @@ PLACES = 4  # tokens of each draft
 STRIDE = 2  # tokens between the beginnings of two drafts
 ANSWER = 60  # tokens that the target writes after each prompt
 TEXTS = 8
+PAIRED = 4  # conventions of which pairs are tried
 LEAST_GAIN = 0.03  # a convention is better if its drafts keep this many tokens more
+LEAST_GAIN_OF_TEXTS = 0.25  # as above, on other texts, which can be easier by themselves
 ERRORS = 3.0  # and as many standard errors more
 WEAK = 0.25  # a head with a smaller overlap at the first place is weak, untrained or another target's
 SAMPLED = SamplingParams(temperature=1.0, ignore_end=True)
@@ -58,25 +63,35 @@ class Text:
 
 @dataclass(frozen=True)
 class Convention:
-    """A way to read a head that differs from what its config.json says."""
+    """A way to read a head that differs from what its config.json says. Of one `kind`, only one is tried at a time."""
 
+    kind: str
     says: str
     edits: Mapping[str, Any] = field(default_factory=dict)  # key of config.json -> its value; None deletes the key
     tensors: Callable[[Weights], Weights] | None = None
+    patch: Callable[[Any], None] | None = None  # changes the loaded head
+    texts: Callable[[], Sequence[Text]] | None = None  # writes texts of another kind
 
     @property
     def remedy(self) -> str:
+        if self.texts:
+            return "ask the target so, or take a head that was trained on texts like yours"
         changes = ", ".join(f'"{key}": {json.dumps(value)}' for key, value in self.edits.items() if value is not None)
         return f"write {changes} in config.json" if changes else "convert the checkpoint anew, whose tensors differ so"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was measured with a convention; with None, as config.json says."""
+    """What was measured with some conventions; with none, as config.json says."""
 
-    convention: Convention | None
+    conventions: tuple[Convention, ...]
     overlaps: Tensor  # [drafts, PLACES]; no rows if the head cannot be loaded so
+    chance: float = 0.0  # the mean overlap of p with the p of another place
     error: str = ""
+
+    @property
+    def says(self) -> str:
+        return "; ".join(one.says for one in self.conventions) or "as config.json says"
 
     @property
     def by_place(self) -> list[float]:
@@ -89,13 +104,17 @@ class Attempt:
 
     @property
     def drafts_well(self) -> bool:
-        return bool(self.by_place) and self.by_place[0] > WEAK
+        return bool(self.by_place) and self.by_place[0] > max(WEAK, 2 * self.chance)
 
     def beats(self, other: Attempt) -> bool:
         if not len(self.overlaps) or not len(other.overlaps):  # one of them cannot be loaded
             return self.drafts_well
-        gain = (self.overlaps.cumprod(-1) - other.overlaps.cumprod(-1)).sum(-1)
-        return bool(gain.mean() > max(LEAST_GAIN, ERRORS * float(gain.std()) / len(gain) ** 0.5))
+        mine, theirs = (one.overlaps.cumprod(-1).sum(-1) for one in (self, other))
+        gain = float(mine.mean() - theirs.mean())
+        if any(way.texts for way in (*self.conventions, *other.conventions)):
+            error = float(mine.var() / len(mine) + theirs.var() / len(theirs)) ** 0.5
+            return gain > max(LEAST_GAIN_OF_TEXTS, ERRORS * error)
+        return gain > max(LEAST_GAIN, ERRORS * float((mine - theirs).std()) / len(mine) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -134,41 +153,45 @@ def own_texts(family: Family, prompts: Sequence[str]) -> Iterator[Text]:
 class Examination:
     """A head, and the texts of its target on which it is measured. Raises ValueError if it cannot be examined."""
 
-    def __init__(self, family: Family, folder: Path, texts: Sequence[Text]) -> None:
+    def __init__(self, family: Family, folder: Path, texts: Sequence[Text], prompts: Sequence[str] = ()) -> None:
         self.family, self.texts = family, texts
         if not isinstance(family.target, Transformer):
             raise ValueError("transformers runs this target; heads need one that SpecDec's own decoder runs")
         self.config, self.weights = read_config(folder), dict(open_weights(folder))
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
-        self.form = head_format(self.config, self.weights)
-        if self.form not in MAKERS:
+        if (form := head_format(self.config, self.weights)) not in MAKERS:
             raise ValueError("this is a draft model; the doctor examines heads, which read the target's states")
-        makers = (*MAKERS[self.form], rotary, heads)
+        makers = (*MAKERS[form], rotary, heads, sixteen_bits)
         self.ways = [way for make in makers for way in make(self.config, self.weights, family.target)]
+        self.ways += templates(family, prompts[: TEXTS // 2])
 
-    def load(self, way: Convention | None = None) -> LoadedMethod:
-        """Load the head by a convention. Raises ValueError if it cannot be loaded so."""
-        config = with_edits(self.config, way.edits) if way else self.config
-        weights = way.tensors(self.weights) if way and way.tensors else self.weights
+    def load(self, conventions: Sequence[Convention] = ()) -> LoadedMethod:
+        """Load the head by `conventions`. Raises ValueError if it cannot be loaded so."""
+        weights = self.weights
+        for way in conventions:
+            weights = way.tensors(weights) if way.tensors else weights
         try:
-            part = head_of(self.form, config, weights, self.family.target, self.stored)
+            part = head_of(with_edits(self.config, conventions), weights, self.family.target, self.stored)
         except (KeyError, IndexError, RuntimeError) as error:
             raise ValueError(f"it cannot be loaded: {error}") from error
+        for way in conventions:
+            if way.patch:
+                way.patch(part)
         return LoadedMethod(next(method for method in methods_using(part) if not method.tree), part)
 
     @torch.inference_mode()
-    def attempt(self, way: Convention | None = None) -> Attempt:
-        """Measure the head's overlap with the target, for drafts that begin at every second token."""
+    def attempt(self, *conventions: Convention, stride: int = STRIDE) -> Attempt:
+        """Measure the head's overlap with the target, for drafts that begin at every `stride`th token."""
         try:
-            loaded = self.load(way)
+            loaded = self.load(conventions)
         except ValueError as error:
-            return Attempt(way, torch.empty(0, PLACES), error=str(error))
-        rows = list[Tensor]()
-        for text in self.texts:
+            return Attempt(conventions, torch.empty(0, PLACES), error=str(error))
+        rows, chances = list[Tensor](), list[Tensor]()
+        for text in next((way.texts() for way in conventions if way.texts), self.texts):
             view = TargetView(self.family.target, getattr(loaded.part, "taps", ()))
             view.cache = SimpleNamespace(states=text.states, length=0)
             drafter = loaded.method.make(view, loaded.part, len(text.tokens) + PLACES)
-            for place in range(max(0, 2 - text.start), len(text.p) - PLACES, STRIDE):
+            for place in range(max(0, 2 - text.start), len(text.p) - PLACES, stride):
                 here = text.start + place
                 following, view.cache.length = iter(text.tokens[here:]), here - 1
                 # A sampler that "draws" what the target wrote: the drafter reads on in the text.
@@ -177,25 +200,42 @@ class Examination:
                 assert q is not None
                 overlap = torch.minimum(text.p[place : place + len(q)], q).sum(-1)
                 rows.append(pad(overlap, (0, PLACES - len(overlap))))
+                chances.append(torch.minimum(text.p[place], text.p[place - 1]).sum())
         if not rows:
-            return Attempt(way, torch.empty(0, PLACES), error="the target's texts are too short")
-        return Attempt(way, torch.stack(rows).cpu())
+            return Attempt(conventions, torch.empty(0, PLACES), error="the target's texts are too short")
+        return Attempt(conventions, torch.stack(rows).cpu(), float(torch.stack(chances).mean()))
 
     def diagnose(self, progress: Callable[[int, int], object] = lambda done, of: None) -> Diagnosis:
-        """Measure the head by every convention. `progress` gets attempts made, and in all."""
-        stated, attempts = self.attempt(), list[Attempt]()
-        for way in self.ways:
-            attempts.append(self.attempt(way))
-            progress(len(attempts), len(self.ways))
-        best = max((stated, *(one for one in attempts if one.beats(stated))), key=lambda one: one.score)
+        """Measure the head by every convention, then by pairs. `progress` gets attempts made, and in all."""
+        count = itertools.count(1)
+
+        def measure(*conventions: Convention, stride: int = STRIDE) -> Attempt:
+            done = next(count)
+            progress(done, max(done, 1 + len(self.ways)))
+            return self.attempt(*conventions, stride=stride)
+
+        def best_of(attempts: Sequence[Attempt], other: Attempt) -> Attempt:
+            return max((other, *(one for one in attempts if one.beats(other))), key=lambda one: one.score)
+
+        stated = measure()
+        attempts = sorted(map(measure, self.ways), key=lambda one: -one.score)
+        best = best_of(attempts, stated)
+        if best is not stated or not stated.drafts_well:
+            likely = [one.conventions[0] for one in attempts[:PAIRED]]
+            pairs = [(one, way) for i, one in enumerate(likely) for way in self.ways if way not in likely[: i + 1]]
+            pairs = [pair for pair in pairs if pair[0].kind != pair[1].kind]
+            # A third of the drafts is enough to sort out most pairs.
+            pairs.sort(key=lambda pair: -measure(*pair, stride=3 * STRIDE).score)
+            paired = [measure(*pair) for pair in pairs[:2]]
+            attempts, best = attempts + paired, best_of(paired, best)
         attempts.sort(key=lambda one: (one is not best, -one.score))
         return Diagnosis(stated, best, attempts, 1 if best is not stated else 0 if stated.drafts_well else 2)
 
 
-def with_edits(config: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return config.json with a convention's edits, each in all sections that have its key."""
+def with_edits(config: Mapping[str, Any], conventions: Sequence[Convention]) -> dict[str, Any]:
+    """Return config.json with the conventions' edits, each in all sections that have its key."""
     changed = {key: dict(value) if key in SECTIONS and value else value for key, value in config.items()}
-    for key, value in edits.items():
+    for key, value in itertools.chain(*(way.edits.items() for way in conventions)):
         parts = [changed, *(section(changed, name) for name in SECTIONS)]
         for part in [part for part in parts if key in part] or [changed]:
             part.pop(key, None) if value is None else part.update({key: value})
@@ -221,7 +261,7 @@ def taps(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[C
         "the layers before the usual ones": [layer - 1 for layer in usual],
     }.items():
         if layers != listed and len(layers) * target.width == weights["fc.weight"].shape[1]:
-            yield Convention(says, {key: layers})
+            yield Convention("taps", says, {key: layers})
 
 
 def switches(*names: str) -> Callable[..., Iterator[Convention]]:
@@ -230,8 +270,9 @@ def switches(*names: str) -> Callable[..., Iterator[Convention]]:
     def make(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
         kinds = str((config.get("speculators_model_type"), config.get("architectures"))).lower()
         for name in names:
-            value = not flat(config).get(name, name == "sample_from_anchor" and "dspark" in kinds)
-            yield Convention(f"{name} {'on' if value else 'off'}", {name: value})
+            usual = {"norm_output": "eh_proj.weight" in weights, "sample_from_anchor": "dspark" in kinds}
+            value = not flat(config).get(name, usual.get(name, False))
+            yield Convention(name, f"{name} {'on' if value else 'off'}", {name: value})
 
     return make
 
@@ -239,23 +280,25 @@ def switches(*names: str) -> Callable[..., Iterator[Convention]]:
 def eagle3_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     norms = [name for name in weights if name.endswith((".input_layernorm.weight", ".hidden_norm.weight"))]
     inputs = [name for name in weights if name.endswith(tuple(f"self_attn.{part}_proj.weight" for part in "qkv"))]
-    yield Convention("attention reading [feature, embedding]", tensors=swapped_halves(*inputs))
-    yield Convention("the names of the two norms before attention exchanged", tensors=exchanged(*norms))
+    yield Convention("order", "attention reading [feature, embedding]", tensors=swapped_halves(*inputs))
+    yield Convention("norms", "the names of the two norms before attention exchanged", tensors=exchanged(*norms))
     if "d2t" in weights:
         offsets = weights["d2t"] - torch.arange(len(weights["d2t"]))
-        yield Convention("d2t as ids, not offsets", tensors=lambda tensors: {**tensors, "d2t": offsets})
+        yield Convention("map", "d2t as ids, not offsets", tensors=lambda tensors: {**tensors, "d2t": offsets})
     yield from own_copies(weights)
 
 
 def mtp_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    yield Convention("eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
-    yield Convention("the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
+    yield Convention("order", "eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
+    yield Convention("norms", "the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
+    yield Convention("state", "the target's states before its final norm", patch=read_raw)
 
 
 def medusa_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
     parts = {name: name.removeprefix("medusa_head.").split(".", 1) for name in weights}
     moved = {f"{int(number) - 1}.{rest}": weights[name] for name, (number, rest) in parts.items() if number != "0"}
-    yield Convention("the first head left out, as it is for the next token", tensors=lambda tensors: moved)
+    yield Convention("heads", "the first head left out, as it is for the next token", tensors=lambda tensors: moved)
+    yield Convention("state", "the target's states before its final norm", patch=read_raw)
 
 
 def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -263,18 +306,20 @@ def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> I
     named = {facts.get(f"{name}_token_id") for name in ("pad", "eos", "bos")} | {0, target.vocabulary - 1, rows - 1}
     for token in {i for i in named if isinstance(i, int)} | {*range(target.vocabulary, rows)[:4]}:
         if token != facts.get("mask_token_id"):
-            yield Convention(f"token {token} for those to be drafted", {"mask_token_id": token})
+            yield Convention("mask", f"token {token} for those to be drafted", {"mask_token_id": token})
     if W1 in weights:
-        yield Convention("the names of the Markov table's halves exchanged", tensors=exchanged(W1, W2))
+        yield Convention("table", "the names of the Markov table's halves exchanged", tensors=exchanged(W1, W2))
     yield from own_copies(weights)
 
 
 def own_copies(weights: Weights) -> Iterator[Convention]:
+    """Yield the target's embeddings in place of the file's."""
+
     def without(tensors: Weights) -> Weights:
         return {name: tensor for name, tensor in tensors.items() if name != "embed_tokens.weight"}
 
     if "embed_tokens.weight" in weights:
-        yield Convention("the target's embeddings, not the file's", tensors=without)
+        yield Convention("embeddings", "the target's embeddings, not the file's", tensors=without)
 
 
 def rotary(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -285,7 +330,7 @@ def rotary(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator
     for rope in [own, *plain] if any("self_attn" in name for name in weights) else ():
         if {"rope_type": "default", **now} != rope and (rope is own or rope != own):
             says = "the target's rotary embeddings" if rope is own else f"a rotary base of {rope['rope_theta']:,.0f}"
-            yield Convention(says, {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None})
+            yield Convention("rotary", says, {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None})
 
 
 def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
@@ -298,7 +343,35 @@ def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[
     for size in sorted({32, 64, 128, target.config.head_dim} - {now}) if q else ():
         if q % size == k % size == 0 and (q // size) % (k // size) == 0:
             edits = dict(zip(names, (size, q // size, k // size), strict=True))
-            yield Convention(f"attention heads of {size} numbers", edits)
+            yield Convention("attention", f"attention heads of {size} numbers", edits)
+
+
+def sixteen_bits(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
+    """Yield the bits of float16 read as bfloat16, and vice versa: NumPy has no bfloat16, and some call it float16."""
+    kinds = {torch.float16: torch.bfloat16, torch.bfloat16: torch.float16}
+
+    def read_so(tensors: Weights) -> Weights:
+        return {name: tensor.view(kinds.get(tensor.dtype, tensor.dtype)) for name, tensor in tensors.items()}
+
+    if any(tensor.dtype in kinds for tensor in weights.values()):
+        yield Convention("dtype", "float16 in place of bfloat16, or vice versa", tensors=read_so)
+
+
+def templates(family: Family, prompts: Sequence[str]) -> Iterator[Convention]:
+    """Yield texts that the target writes without its chat template, or with its thinking switched."""
+
+    def written(chat: Chat | None) -> Callable[[], Sequence[Text]]:
+        other = copy(family)
+        other.chat = chat
+        return cache(lambda: list(own_texts(other, prompts)))
+
+    chat = family.chat if prompts else None
+    if chat:
+        yield Convention("template", "texts without the chat template", texts=written(None))
+    if chat and "<think>" in chat.after:
+        is_off = "</think>" in chat.after
+        after = chat.after.partition("<think>")[0] if is_off else f"{chat.after}\n</think>\n\n"
+        yield Convention("template", f"thinking {'on' if is_off else 'off'}", texts=written(replace(chat, after=after)))
 
 
 def swapped_halves(*names: str) -> Callable[[Weights], Weights]:
@@ -309,14 +382,22 @@ def exchanged(one: str, other: str) -> Callable[[Weights], Weights]:
     return lambda weights: weights | {one: weights[other], other: weights[one]}
 
 
+def read_raw(head: Any) -> None:
+    """Let an MTP layer or Medusa heads read the target's last states without its final norm."""
+    target = head.target
+    head.target = SimpleNamespace(depth=target.depth, normed=lambda states: states, project=target.project)
+
+
 MAKERS: dict[str, tuple[Callable[..., Iterator[Convention]], ...]] = {
     "eagle3": (taps, switches("norm_before_residual", "norm_output"), eagle3_tensors),
     "block": (taps, switches("sample_from_anchor"), block_tensors),
-    "mtp": (mtp_tensors,),
+    "mtp": (switches("norm_output"), mtp_tensors),
     "medusa": (medusa_tensors,),
 }
 
 
-def fix(folder: Path, edits: Mapping[str, Any]) -> None:
-    config = with_edits(read_config(folder), edits)
+def fix(folder: Path, conventions: Sequence[Convention]) -> bool:
+    """Write the conventions' edits to config.json. Return False if some of them are not about config.json."""
+    config = with_edits(read_config(folder), conventions)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return all(way.edits for way in conventions)

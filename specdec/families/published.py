@@ -66,15 +66,18 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     config = read_config(folder) if has_config else {}
     form = head_format(config, weights)
     try:
-        return head_of(form, config, weights, target, stored) if form else None
+        return head_of(config, weights, target, stored) if form else None
     except ValueError as error:
         raise ValueError(f"{error}; `specdec doctor` tells what is wrong with a head") from error
 
 
 def head_of(
-    form: str, config: Mapping[str, Any], weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None
+    config: Mapping[str, Any], weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None
 ) -> Any:
-    """Make the drafter of a format from its config.json ({} if there is none) and its tensors. See `load_head`."""
+    """Make the drafter of a config.json ({} if there is none) and its tensors. See `load_head`."""
+    form = head_format(config, weights)
+    if not form:
+        return None
     if not isinstance(target, Transformer):
         raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if "trained" in config:

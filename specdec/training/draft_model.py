@@ -8,7 +8,7 @@ from torch import nn, Tensor
 
 from ..models.base import Target
 from ..models.reduced import MAP, READS, WRITES
-from .loss import Reading, TrainableDraft
+from .loss import layer_matrices, Reading, TrainableDraft
 
 LAYERS = 4
 WIDTH = 256
@@ -84,20 +84,9 @@ class DraftModel(TrainableDraft):
             "model.norm.weight": self.norm,
         }
         for i, layer in enumerate(self.blocks):
-            q, k, v = layer.qkv.chunk(3)
-            gate, up = layer.gate_up.chunk(2)
-            tensors_of_layer = {
-                "self_attn.q_proj": q,
-                "self_attn.k_proj": k,
-                "self_attn.v_proj": v,
-                "self_attn.o_proj": layer.out,
-                "mlp.gate_proj": gate,
-                "mlp.up_proj": up,
-                "mlp.down_proj": layer.down,
-                "input_layernorm": layer.attention_norm,
-                "post_attention_layernorm": layer.mlp_norm,
-            }
-            tensors |= {f"model.layers.{i}.{name}.weight": tensor for name, tensor in tensors_of_layer.items()}
+            norms = {"input_layernorm": layer.attention_norm, "post_attention_layernorm": layer.mlp_norm}
+            parts = norms | layer_matrices(layer.qkv.chunk(3), layer.out, layer.gate_up, layer.down)
+            tensors |= {f"model.layers.{i}.{name}.weight": tensor for name, tensor in parts.items()}
         return tensors
 
     def config(self, vocabulary: int, context: int) -> dict[str, Any]:

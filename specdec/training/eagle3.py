@@ -16,7 +16,7 @@ from ..families.export import eagle3_config
 from ..models.reduced import MAP
 from ..models.transformer import Transformer
 from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
-from .loss import Reading, TrainableDraft
+from .loss import layer_matrices, Reading, TrainableDraft
 
 STEPS = 4  # of training-time test; below `examples.EARLIEST`, so that each step predicts every learned token
 QUERIES_PER_KEY = 3  # query heads that share a key head, if the number of query heads is divisible by 3
@@ -90,21 +90,13 @@ class Eagle3(TrainableDraft):
 
     def weights(self) -> dict[str, Tensor]:
         """Return the tensors under the names of EAGLE-3's authors."""
-        q, k, v = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
-        gate, up = self.gate_up.chunk(2)
+        qkv = self.qkv.split([count * self.head_dim for count in (self.heads, self.kv_heads, self.kv_heads)])
         ids, rows = self.draft_ids.cpu(), len(self.embedding)
         maps = {MAP: ids - torch.arange(len(ids)), "t2d": torch.zeros(rows, dtype=torch.bool).index_fill_(0, ids, True)}
-        layer = {
+        layer = layer_matrices(qkv, self.out, self.gate_up, self.down) | {
             "input_layernorm": self.word_norm,
             "hidden_norm": self.feature_norm,
             "post_attention_layernorm": self.mlp_norm,
-            "self_attn.q_proj": q,
-            "self_attn.k_proj": k,
-            "self_attn.v_proj": v,
-            "self_attn.o_proj": self.out,
-            "mlp.gate_proj": gate,
-            "mlp.up_proj": up,
-            "mlp.down_proj": self.down,
         }
         return {
             "fc.weight": self.fc,

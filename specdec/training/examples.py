@@ -76,22 +76,20 @@ class Examples:
             yield self.batch(self.offsets[which], self.lengths[which])
 
     def shuffled(self, size: int, dice: random.Random) -> Iterator[Batch]:
-        """Yield batches without end, of about `size` tokens: texts of similar length, or windows over several."""
-        total = len(self.tokens)
-        while True:
-            order = np.array(dice.sample(range(len(self)), len(self)))
-            for first in range(0, len(order), POOL):
-                pool = order[first : first + POOL]
-                batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
-                dice.shuffle(batches)
-                for which in batches:
-                    if dice.random() < SHARE_OF_WINDOWS:
-                        offsets = self.offsets[which][: max(1, size // WINDOW)]
-                        batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
-                    else:
-                        batch = self.batch(self.offsets[which], self.lengths[which])
-                    if len(batch.places):
-                        yield batch
+        """Yield all texts in batches of about `size` tokens: texts of similar length, or windows over several."""
+        order, total = np.array(dice.sample(range(len(self)), len(self))), len(self.tokens)
+        for first in range(0, len(order), POOL):
+            pool = order[first : first + POOL]
+            batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
+            dice.shuffle(batches)
+            for which in batches:
+                if dice.random() < SHARE_OF_WINDOWS:
+                    offsets = self.offsets[which][: max(1, size // WINDOW)]
+                    batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
+                else:
+                    batch = self.batch(self.offsets[which], self.lengths[which])
+                if len(batch.places):
+                    yield batch
 
 
 def groups(ordered: Numbers, lengths: Numbers, size: int) -> list[Numbers]:
@@ -125,21 +123,15 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
     Duplicates are dropped; otherwise a draft could be measured on a text that it has learned. Raises ValueError for a
     file that is no archive of texts, or that has ids beyond the vocabulary.
     """
-    tokens, answers, lengths = list[Numbers](), list[Numbers](), list[Numbers]()
-    begin, seen = np.array(before, dtype=np.int64), set[bytes]()
+    begin, texts = np.array(before, dtype=np.int64), dict[bytes, tuple[Numbers, Numbers]]()
     for path in paths:
         for text, start in zip(*read_file(path, vocabulary), strict=True):
             whole = np.concatenate((begin, text))[:context]
-            if (content := whole.tobytes()) in seen:
-                continue
-            seen.add(content)
-            tokens.append(whole)
-            answers.append(np.arange(len(whole)) >= len(begin) + start)
-            lengths.append(np.array([len(whole)]))
-    if not tokens:
-        empty = np.zeros(0, dtype=np.int64)
-        return Examples(empty, empty.astype(bool), empty)
-    return Examples(np.concatenate(tokens), np.concatenate(answers), np.concatenate(lengths))
+            texts[whole.tobytes()] = whole, np.arange(len(whole)) >= len(begin) + start
+    lengths = np.array([len(whole) for whole, _ in texts.values()], dtype=np.int64)
+    nothing = begin[:0], begin[:0] > 0
+    tokens, answers = (np.concatenate(parts) for parts in zip(nothing, *texts.values(), strict=True))
+    return Examples(tokens, answers, lengths)
 
 
 def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:

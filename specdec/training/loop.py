@@ -1,10 +1,10 @@
 """Run the training loop for a given time, with a learning-rate schedule, measurements and checkpoints."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn, Tensor
@@ -21,6 +21,7 @@ AVERAGED = 0.998  # largest decay of the running mean of the weights; this mean 
 REPORTS = 20  # number of measurements; REPORT_MIN_S and REPORT_MAX_S limit their interval
 REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
+REPORT_COST = 10.0  # an interval is at least this many times as long as a measurement
 
 Batch = TypeVar("Batch")
 
@@ -49,13 +50,15 @@ def fit(
     seconds: float,
     checkpoint: Path,
     measure: Callable[[Progress], None],
-    extra: Mapping[str, Any] | None = None,
+    least_steps: int = 1,
 ) -> Progress:
-    """Train for `seconds`, from the checkpoint if it exists, and leave the model with its averaged weights.
+    """Train for `seconds`, but at least `least_steps`, and leave the model with its averaged weights.
+
+    If the checkpoint exists, training goes on from there.
 
     Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
     the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
-    Once a step is made, it also writes a checkpoint each time, which includes `extra`.
+    Once a step is made, it also writes a checkpoint each time.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
@@ -70,42 +73,46 @@ def fit(
         for (optimiser, _), state in zip(optimisers, saved["optimisers"], strict=True):
             optimiser.load_state_dict(state)
         progress, mean = Progress(**saved["progress"]), saved["mean"]
-    seconds_before = progress.seconds
+    earlier = replace(progress)
+    reported = -1  # the step after which was measured
 
     def report() -> None:
+        nonlocal reported
+        if progress.steps == reported:
+            return
         if progress.steps:
             state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o, _ in optimisers], "mean": mean}
-            write_whole(
-                checkpoint, lambda path: torch.save({**state, "progress": asdict(progress), **(extra or {})}, path)
-            )
+            write_whole(checkpoint, lambda path: torch.save({**state, "progress": asdict(progress)}, path))
         exchange(model, mean)
         measure(progress)
         exchange(model, mean)
+        reported = progress.steps
 
-    began = time.monotonic()
+    share, began = 0.0, time.monotonic()
     report()
-    reported = time.monotonic()
-    interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS))
+    last = time.monotonic()
+    interval = min(REPORT_MAX_S, max(REPORT_MIN_S, seconds / REPORTS, REPORT_COST * (last - began)))
     try:
-        for steps, (batch, tokens) in enumerate(batches):
-            now = time.monotonic()
-            if steps and now - began >= seconds:
-                break
+        for batch, tokens in batches:
             for optimiser, highest in optimisers:
                 for group in optimiser.param_groups:
-                    group["lr"] = highest * rate((now - began) / max(seconds, 1e-9))
+                    group["lr"] = highest * rate(share)
             torch.autograd.backward(loss(batch))
             for optimiser, _ in optimisers:
                 optimiser.step()
                 optimiser.zero_grad()
             progress.steps += 1
             progress.tokens += tokens
-            progress.seconds = seconds_before + time.monotonic() - began
+            now = time.monotonic()
+            progress.seconds = earlier.seconds + now - began
             weight = 1.0 - min(AVERAGED, (1 + progress.steps) / (10 + progress.steps))
             torch._foreach_lerp_(mean, [parameter.detach() for parameter in model.parameters()], weight)
-            if now - reported > interval:
+            share = min((now - began) / max(seconds, 1e-9), (progress.steps - earlier.steps) / least_steps)
+            if share >= 1.0:
+                break
+            if now - last > interval:
                 report()
-                reported = time.monotonic()
+                last = time.monotonic()
     finally:  # also after Ctrl-C
         report()
     exchange(model, mean)

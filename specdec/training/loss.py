@@ -67,7 +67,7 @@ class TrainableDraft(nn.Module):
         self.rows_scale = float(rows.square().mean().rsqrt())  # times this, the rows have a root mean square of 1
         self.register_buffer("embedding", target.embedding.detach().to(self.dtype), persistent=False)
         self.register_buffer("target_rows", rows.to(self.dtype), persistent=False)
-        self.register_buffer("draft_ids", draft_ids, persistent=False)
+        self.register_buffer("draft_ids", draft_ids)
 
     def loss(self, reading: Reading) -> Tensor:
         total: Tensor = Divergence.apply(reading.states, self.target_rows, self.outputs(), *self.predictions(reading))
@@ -76,6 +76,13 @@ class TrainableDraft(nn.Module):
     def matrices(self) -> list[nn.Parameter]:
         """Return the parameters that Muon trains."""
         return [parameter for parameter in self.parameters() if parameter.dim() == 2]
+
+
+def layer_matrices(qkv: Iterable[Tensor], out: Tensor, gate_up: Tensor, down: Tensor) -> dict[str, Tensor]:
+    """Return a layer's matrices under the names of its checkpoint, without `.weight`."""
+    attention = dict(zip("qkvo", (*qkv, out), strict=True))
+    mlp = dict(zip(("gate", "up", "down"), (*gate_up.chunk(2), down), strict=True))
+    return {f"self_attn.{part}_proj": w for part, w in attention.items()} | {f"mlp.{n}_proj": w for n, w in mlp.items()}
 
 
 class Divergence(torch.autograd.Function):

@@ -14,18 +14,19 @@ from torch import Tensor
 from ..models.transformer import Transformer
 
 THREADS = torch.get_num_threads()
+CLEARLY = 0.8  # all threads compute if they need less than this share of one thread's time
 
 
 def choose_threads() -> None:
     """Compute with one thread where that is faster: a product waits for all its threads, and other programs run."""
-    x, matrix, seconds = torch.ones(64, 512), torch.ones(512, 512), dict[int, float]()
-    for count in (1, THREADS):
+    x, matrix, seconds = torch.ones(64, 512), torch.ones(512, 512), dict.fromkeys((1, THREADS), 0.0)
+    for count in (1, THREADS) * 5:  # in turn, as a short moment may be quiet
         torch.set_num_threads(count)
         start = time.perf_counter()
-        for _ in range(50):
+        for _ in range(30):
             x @ matrix
-        seconds[count] = time.perf_counter() - start
-    torch.set_num_threads(min(seconds, key=lambda count: seconds[count]))
+        seconds[count] += time.perf_counter() - start
+    torch.set_num_threads(THREADS if seconds[THREADS] < CLEARLY * seconds[1] else 1)
 
 
 def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:

@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,12 @@ WRITING_SHARE = 0.4  # share of the time for writing examples
 HELD_OUT_EVERY = 20  # of this many examples, one is held out to measure the draft
 MAX_HELD_OUT = {"cpu": 32, "cuda": 512}
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 32_768}
-MIN_EXAMPLES = 2 * HELD_OUT_EVERY
-HOPELESS = 10  # times as many dropped as kept: a writer that keeps so few is stopped when its time is over
+MIN_TOKENS = 1_000  # of answers: with fewer, nothing is trained
+WANTED_TOKENS = 2_500  # of answers: the time is extended until they are there
+LEAST_STEPS = 60  # as above
+LEAST_BATCHES = 8  # of an epoch: few examples are learned in small batches
+KEPT_BYTES = 2**29  # the target reads examples only once if its states for all of them fit into this memory
+HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a writer is stopped when its time is over
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
@@ -88,30 +92,39 @@ def train(
     end, advice = start + 60.0 * minutes, ""
     if not texts:
         writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
-        write(writer, out / EXAMPLES, start + 60.0 * writing, len(read_examples()), tell)
+        write(writer, out / EXAMPLES, start + 60.0 * writing, WANTED_TOKENS - read_examples().answer_tokens, tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
         advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     examples = read_examples()
-    if len(examples) < MIN_EXAMPLES:
-        there = f"{len(examples)} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
-        raise ValueError(f"at least {MIN_EXAMPLES} texts are needed, but only {there}{advice}")
+    if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
+        there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
+        raise ValueError(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-    draft_ids = (saved["draft_ids"] if saved else frequent).to(device)
+    draft_ids = (saved["model"]["draft_ids"] if saved else frequent).to(device)
     torch.manual_seed(seed)
     draft = Eagle3(model, draft_ids) if method == "eagle3" else DraftModel(model, draft_ids, width, layers)
     tell(
         f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and "
         f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
-    dtype, size = precision(device), BATCH_TOKENS[kind]
+    size = max(1, min(BATCH_TOKENS[kind], len(train_set.tokens) // LEAST_BATCHES))
 
-    def read_states(batch: Batch) -> Reading:
-        return read_batch(model, batch, draft.taps, dtype)
+    def read(batches: Iterable[Batch]) -> Iterator[Reading]:
+        return (read_batch(model, batch, draft.taps, draft.dtype) for batch in batches)
 
-    evaluation = HeldOut(model, map(read_states, examples.select(held_out).in_order(size)), draft_ids)
-    batches = ((read_states(batch), len(batch.places)) for batch in train_set.shuffled(size, random.Random(seed)))
+    def readings() -> Iterator[tuple[Reading, int]]:
+        dice, kept = random.Random(seed), list[Reading]()
+        numbers = len(train_set.tokens) * model.width * (1 + len(draft.taps))
+        while True:
+            for reading in read(train_set.shuffled(size, dice)):
+                kept += [reading] if draft.dtype.itemsize * numbers <= KEPT_BYTES else []
+                yield reading, len(reading.places)
+            while kept:
+                yield from ((reading, len(reading.places)) for reading in dice.sample(kept, len(kept)))
+
+    evaluation = HeldOut(model, read(examples.select(held_out).in_order(size)), draft_ids)
     best, measured = -1.0, list[dict[str, Any]]()
     if saved and (out / CONFIG).exists():
         best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
@@ -126,11 +139,13 @@ def train(
             best = sum(overlap)
             export(draft, family, out, {"target": target, **measured[-1]})
         when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
-        tell(f"{when}: {acceptance(measured[-1])}; {max(0.0, end - time.monotonic()):.0f} s left")
+        left, steps = max(0.0, end - time.monotonic()), progress.steps - measured[0]["steps"]
+        needed = (LEAST_STEPS - steps) * (progress.seconds - measured[0]["seconds"]) / max(1, steps)
+        why = f"; the time is extended, as {LEAST_STEPS - steps} steps are missing" if needed > left else ""
+        tell(f"{when}: {acceptance(measured[-1])}{why}; {max(left, needed):.0f} s left")
         choose_threads()
 
-    extra, seconds = {"draft_ids": draft_ids.cpu()}, end - time.monotonic()
-    fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, measure, extra)
+    fit(draft, draft.matrices(), draft.loss, readings(), end - time.monotonic(), checkpoint, measure, LEAST_STEPS)
     tell(f"before the first step: {acceptance(measured[0])}; after the last: {acceptance(measured[-1])}")
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return measured[-1]
@@ -152,24 +167,25 @@ def load_target(target: str, device: str) -> zoo.Family:
     return family
 
 
-def write(writer: Writer, folder: Path, end: float, earlier: int, tell: Tell) -> None:
+def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> None:
     """Let `writer` write texts until the time `end`, and save them in `folder` as they come.
 
-    If there are fewer than MIN_EXAMPLES then, with the `earlier` ones, it goes on, unless hardly any can be kept.
+    If they have fewer than `least` tokens of answers then, it goes on, unless hardly any text can be kept.
     """
     shard, seen, tokens = list[Text](), set[tuple[int, ...]](), 0
     told = time.monotonic()
 
-    def is_over() -> bool:
+    def is_over(drawn: int) -> bool:
         nonlocal told
-        now, missing = time.monotonic(), MIN_EXAMPLES - earlier - len(seen)
-        if now - told >= PROGRESS_S:
+        now, missing = time.monotonic(), least - tokens - drawn
+        over = now >= end and (missing <= 0 or writer.dropped.total() > max(HOPELESS, 20 * len(seen)))
+        if now - told >= PROGRESS_S and not over:
             told = now
             choose_threads()
             save()
-            left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing} texts are missing"
-            tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {writer.summary()}; {left}")
-        return now >= end and (missing <= 0 or writer.dropped.total() > HOPELESS * max(len(seen), MIN_EXAMPLES))
+            left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing:,} are missing"
+            tell(f"{len(seen):,} texts, dropped {writer.summary()}; {tokens + drawn:,} tokens of answers; {left}")
+        return over
 
     def save() -> None:
         if shard:
@@ -186,7 +202,7 @@ def write(writer: Writer, folder: Path, end: float, earlier: int, tell: Tell) ->
                 tokens += len(text.tokens) - text.start
     finally:
         save()
-    tell(f"{len(seen):,} texts, {tokens:,} tokens of answers; dropped: {writer.summary()}")
+    tell(f"{len(seen):,} texts, dropped {writer.summary()}; {tokens:,} tokens of answers")
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ CHECK_EVERY = 16  # steps. Ended rows are counted only this often, because count
 MAX_ROWS = {"cpu": 64, "cuda": 8_192}
 SHARE_OF_MEMORY = 0.4  # share of the free memory for the cache and logits of all rows
 
-Stop = Callable[[], bool]
+Stop = Callable[[int], bool]  # called with the number of tokens in answers that are not finished
 
 
 class Writer:
@@ -61,13 +61,13 @@ class Writer:
     def texts(self, stop: Stop) -> Iterator[Text]:
         """Yield texts as they end, until `stop()` is true. Answers that are unfinished then are cut off."""
         for prompts, temperatures in self.requests(stop):
-            if stop():
+            if stop(0):
                 break
             yield from self.answers(prompts, temperatures, stop)
 
     def requests(self, stop: Stop) -> Iterator[tuple[list[list[int]], list[float]]]:
         """Yield lists of prompts to answer together, with the temperatures of their answers."""
-        while self.writes_prompts and not stop():
+        while self.writes_prompts and not stop(0):
             if prompts := self.new_prompts(stop):
                 yield prompts, [0.0, TEMPERATURE] * len(prompts)
         for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy only once
@@ -83,8 +83,9 @@ class Writer:
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
-        usable, ends = list[list[int]](), self.family.end_tokens
-        for _, text in continued(self.target, beginnings, ends, MAX_PROMPT, [1.0] * self.rows, self.noise, stop):
+        usable, ends, temperatures = list[list[int]](), self.family.end_tokens, [1.0] * self.rows
+        written = continued(self.target, beginnings, ends, MAX_PROMPT, temperatures, self.noise, lambda _: stop(0))
+        for _, text in written:
             prompt = text[len(self.before) :]
             has_no_end = self.drops("prompts without an end", prompt[-1:] != self.after[:1])
             if not (has_no_end or self.drops("unusable or repeated prompts", not self.is_new(prompt[:-1]))):
@@ -169,7 +170,8 @@ def continued(
         ended |= beyond_text & (is_end[drawn] | (position + 1 >= starts + most))
         is_last = position + 1 == capacity
         if position % CHECK_EVERY == 0 or is_last:
-            is_last |= stop() or bool(ended.all())
+            unfinished = ~ended
+            is_last |= stop(int((position + 1 - starts[unfinished]).clamp_min(0).sum())) or bool(ended.all())
             for_now = (active >= 0) & (ended | is_last)
             for i, tokens in zip(active[for_now].tolist(), rows[for_now].tolist(), strict=True):
                 length = lengths[i]
@@ -179,10 +181,9 @@ def continued(
             if is_last:
                 return
             active[for_now] = -1
-            unended = (~ended).nonzero()[:, 0]
-            if 2 * len(unended) <= len(active):
-                active, rows, starts, temps, ended = (x[unended] for x in (active, rows, starts, temps, ended))
-                cache = cache[:, :, unended]
+            if 2 * int(unfinished.sum()) <= len(active):
+                active, rows, starts, temps, ended = (x[unfinished] for x in (active, rows, starts, temps, ended))
+                cache = cache[:, :, unfinished]
         states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
 
 

@@ -53,6 +53,8 @@ def family(books, tmp_path_factory) -> Path:
         patch.setattr(train, "CORPUS_TEXTS", 30)
         patch.setattr(train, "TARGET_TEXTS", 16)
         patch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 512})
+        patch.setattr("specdec.training.train.MIN_TOKENS", 100)
+        patch.setattr("specdec.training.train.LEAST_STEPS", 2)
         patch.setattr("specdec.training.writing.MAX_ANSWER", 16)
         patch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
         patch.setattr("specdec.training.draft_model.WIDTH", 64)
@@ -99,7 +101,7 @@ def test_what_was_trained_drafts(family) -> None:
 
 def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
     clock = count()
-    monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: 2.0 * next(clock)))
     torch.manual_seed(0)
     model, wanted = nn.Linear(8, 8), 0.3 * torch.randn(8, 8)
     batches = [(x, len(x)) for x in torch.randn(50, 32, 8)]
@@ -108,11 +110,11 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeyp
     def loss(x: torch.Tensor) -> torch.Tensor:
         return (model(x) - x @ wanted).square().mean()
 
-    def run(seconds: float) -> Progress:
+    def run(seconds: float, least_steps: int = 1) -> Progress:
         def measure(progress: Progress) -> None:
             losses.append(loss(batches[0][0]).item())
 
-        return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure)
+        return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure, least_steps)
 
     first = run(1_000.0)
     assert losses[-1] < losses[0] / 4 and 300 < first.steps < 600 and first.tokens == 32 * first.steps
@@ -123,6 +125,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeyp
     second = run(20.0)
     assert second.steps > first.steps and second.seconds > first.seconds
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
+    assert run(0.0, 7).steps == second.steps + 7  # the time is extended
 
 
 def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books, tmp_path) -> None:

@@ -66,7 +66,7 @@ def family(target) -> zoo.Family:
 def texts(family) -> list[Text]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
-        return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda: False), 180))
+        return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda drawn: False), 180))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family
     monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
-    written = list(continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda: False))
+    written = list(continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda drawn: False))
     lengths = [len(text) for _, text in written]
     assert len(set(lengths)) > 1 and lengths == sorted(lengths)  # what ends first comes first
     assert sorted(row for row, _ in written) == list(range(len(begun)))
@@ -139,14 +139,14 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
         lambda target, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
     )
     monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
-    assert writer.new_prompts(lambda: False) == [[*turn, *writer.after]]
-    assert writer.new_prompts(lambda: False) == [] and writer.dropped["unusable or repeated prompts"] == 7
+    assert writer.new_prompts(lambda drawn: False) == [[*turn, *writer.after]]
+    assert writer.new_prompts(lambda drawn: False) == [] and writer.dropped["unusable or repeated prompts"] == 7
     question = family.tokenizer.encode("What is a black hole?").ids
     assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
     monkeypatch.undo()
     monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 1.0)
     monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
-    [text] = writer.answers([[*turn, *writer.after]], [0.0], lambda: False)
+    [text] = writer.answers([[*turn, *writer.after]], [0.0], lambda drawn: False)
     assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
@@ -296,6 +296,8 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
     monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.3)
     monkeypatch.setattr("specdec.training.train.VOCABULARY", 2048)
+    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
+    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 2)
     monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
     size = {"width": 64, "layers": 1}
     first = train(str(target), out, 0.3, method, prompts, lines.append, **size)
@@ -334,6 +336,9 @@ def quick(monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
     monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
     monkeypatch.setattr("specdec.training.train.PROGRESS_S", 0.0)
+    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
+    monkeypatch.setattr("specdec.training.train.WANTED_TOKENS", 1_000)
+    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 4)
 
 
 SIZE = ["--width", "64", "--layers", "1", "--device", "cpu"]
@@ -353,7 +358,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
     original, calls = getattr(place, name), count()
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
-        if next(calls) == {"summary": 9, "loss": 2, "write_folder": 1}.get(name, 0):
+        if next(calls) == {"summary": 3, "loss": 2, "write_folder": 1}.get(name, 0):
             signal.raise_signal(signal.SIGINT)
         return original(*arguments, **named)
 
@@ -378,11 +383,11 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
 def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, quick) -> None:
     lines = list[str]()
     figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
-    assert figures["steps"] >= 1 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
+    assert figures["steps"] == 4 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
     assert lines[0].startswith("0.001 minutes: 0.0 to load")
     assert any(
         re.fullmatch(
-            r"[1-9]\d* texts, .* tokens of answers; dropped: .*; the time is extended, as \d+ texts are missing", line
+            r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing", line
         )
         for line in lines
     )
@@ -448,9 +453,9 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
 def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
     monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
-    monkeypatch.setattr("specdec.training.train.MIN_EXAMPLES", 4)
+    monkeypatch.setattr("specdec.training.train.HOPELESS", 20)
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
-    wanted = r"at least 4 texts are needed, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
+    wanted = r"at least 1,000 tokens of answers .*, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
     with pytest.raises(ValueError, match=wanted):
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))

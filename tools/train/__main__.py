@@ -173,7 +173,7 @@ def write_texts(build: Build) -> None:
     beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(TARGET_TEXTS)]
     written = list[Text]()
     writer = Writer(load_target(str(build.out), build.options.device), beginnings)
-    for text in itertools.islice(writer.texts(lambda: False), TARGET_TEXTS):
+    for text in itertools.islice(writer.texts(lambda drawn: False), TARGET_TEXTS):
         written.append(text)
         if len(written) % 100 == 0:
             print(f"texts: {len(written):,} of {TARGET_TEXTS:,}")
