@@ -72,7 +72,7 @@ def app(
     if room:
         join = classroom.address(room.host, page.server_port)
         print(f"* Phones join at {join}")
-        print(f"* The teacher's page, for you alone: {join.removesuffix('class')}?teach={room.secret}")
+        print(f"* The teacher's page, for you alone: {join}/teacher?teach={room.secret}")
     page.block_thread()
 
 

@@ -1,20 +1,15 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in a sandbox, in a
-process of its own. Control tokens come only from the template, never from a prompt.
+A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in Jinja's sandbox.
+Control tokens come only from the template, never from a prompt.
 """
 
-import contextlib
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from .. import children
 from ..models import gguf_header
 from ..models.files import brief, prefix_errors, read_json
 from ..text import ids_of
@@ -23,9 +18,6 @@ from . import gguf_tokenizer
 FILE = "chat_template.jinja"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 MESSAGE = "speculative-decoding"  # placeholder for a prompt while the template is rendered
-RENDERING_S = 30  # what a template can take
-RENDERING_BYTES = 2**28
-MAX_RENDERED = 100_000  # characters
 
 Messages = Sequence[Mapping[str, str]]  # each with `role` and `content`
 
@@ -120,47 +112,12 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
 
 
 def render(template: str, controls: Mapping[str, str], conversations: Sequence[Messages]) -> list[str]:
-    """Render a template with each of the conversations. Raises ValueError if that fails, or never ends.
-
-    A template can loop and write without end, so a child process renders it, with little memory and for a short time.
-    """
-    child = children.start(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with child:
-        try:
-            answer, errors = child.communicate(
-                json.dumps([template, dict(controls), conversations]).encode(), RENDERING_S
-            )
-        except subprocess.TimeoutExpired as error:
-            child.kill()
-            raise ValueError(f"the chat template is not rendered within {RENDERING_S} seconds") from error
-    if child.returncode:
-        reason = errors.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ValueError(f"the chat template cannot be rendered: {brief(reason)}")
-    texts: list[str] = json.loads(answer.splitlines()[-1])
-    return texts
-
-
-def main() -> None:
-    """Render the template that comes as JSON on the standard input. This is the child process of `render`."""
+    """Render a template with each of the conversations. Raises ValueError if that fails."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    template, controls, conversations = json.loads(sys.stdin.buffer.read())
-    with contextlib.suppress(ImportError, OSError, ValueError):  # outside Linux, the time alone is limited
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + RENDERING_BYTES,) * 2)
-    texts, _ = render_jinja_template(
-        conversations,
-        chat_template=template,
-        add_generation_prompt=True,
-        enable_thinking=False,
-        **controls,
-    )
-    if max(map(len, texts)) > MAX_RENDERED:
-        sys.exit(f"it writes more than {MAX_RENDERED:,} characters")
-    print(json.dumps(texts))
-
-
-if __name__ == "__main__":
-    main()
+    options = {"add_generation_prompt": True, "enable_thinking": False, **controls}
+    try:
+        texts: list[str] = render_jinja_template(conversations, chat_template=template, **options)[0]
+    except Exception as error:  # a template can fail in any way
+        raise ValueError(f"the chat template cannot be rendered: {brief(error)}") from error
+    return texts

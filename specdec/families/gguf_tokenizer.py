@@ -83,7 +83,6 @@ def control(header: Header, name: str) -> str:
 
 
 def controls(header: Header) -> dict[str, str]:
-    """Return the control tokens that a chat template may use."""
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     texts = {f"{name}_token": control(header, gguf_name) for name, gguf_name in names.items()}
     return {name: text for name, text in texts.items() if text}

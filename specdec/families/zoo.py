@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -81,7 +80,6 @@ class Family:
 
     @property
     def drafts(self) -> dict[str, LoadedModel]:
-        """The draft models by name."""
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
     @property
@@ -139,7 +137,6 @@ class Family:
 
     @property
     def precision(self) -> str:
-        """The number format of the target's matrices."""
         return precision_name(self.target.stored)
 
     def describe(self) -> dict[str, Any]:
@@ -309,15 +306,13 @@ def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored:
     """Load a checkpoint with its tokenizer and chat template, or the target of a family's folder, without drafters."""
     folder = target_folder(place)
     tokenizer_folder = place if folder == place else place / "tokenizer"
-    with ThreadPoolExecutor(1) as pool:  # a template is rendered in a process of its own
-        template = pool.submit(chat.load_chat, tokenizer_folder)
-        model = published.load_model(folder, dtype, device, stored)
+    model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(tokenizer_folder)
     tokenizer = published.load_tokenizer(tokenizer_folder)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     ends = published.end_tokens(folder)
     # A family learned from texts in a row, so each begins with the token that ended the one before.
     prefix = published.prefix(tokenizer) if folder == place else tuple(ends)
-    return Family(name, model, tokenizer, prefix, ends, template.result())
+    return Family(name, model, tokenizer, prefix, ends, template)
 
 
 def target_folder(place: Path) -> Path:

@@ -15,7 +15,6 @@ LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned to t
 
 
 def cores() -> int:
-    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

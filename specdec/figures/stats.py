@@ -119,7 +119,6 @@ class LaneStats:
 
     @property
     def draft_acceptance_rate(self) -> float | None:
-        """Tokens accepted / tokens drafted, siblings included."""
         return self.accepted / self.drafted if self.drafted else None
 
     @property
@@ -158,8 +157,8 @@ class Comparison:
 
     @property
     def step(self) -> float | None:
-        """Seconds of one plain step, the engine's own time included."""
-        return self.plain.seconds_per_token
+        """Seconds of one plain step, the engine's own time included; None for a server, which reports no costs."""
+        return None if self.speculative.server else self.plain.seconds_per_token
 
     @property
     def measured_speedup(self) -> float | None:
@@ -188,24 +187,21 @@ class Comparison:
 
     @property
     def draft_cost(self) -> float | None:
-        """c, the mean time of drafting one token; None for a server, which does not report it."""
-        if not self.step or not self.speculative.drafted or self.speculative.server:
-            return None
-        return self.speculative.draft_seconds / self.speculative.drafted / self.step
+        """c, the mean time of drafting one token."""
+        spec = self.speculative
+        return spec.draft_seconds / spec.drafted / self.step if self.step and spec.drafted else None
 
     @property
     def verify_cost(self) -> float | None:
         """v, the mean time of a verification pass."""
         passes = self.speculative.verify_seconds
-        if not self.step or not passes or self.speculative.server:
-            return None
-        return sum(passes) / len(passes) / self.step
+        return fmean(passes) / self.step if self.step and passes else None
 
     @property
     def overhead(self) -> float | None:
         """o, the mean time of a cycle outside drafting and the target's pass: the engine's own time."""
         spec = self.speculative
-        if not self.step or not spec.drafting_cycles or not spec.cycles or spec.server:
+        if not self.step or not spec.drafting_cycles or not spec.cycles:
             return None
         passes = sum(spec.verify_seconds) + sum(spec.step_seconds)
         return max(0.0, spec.decode_seconds - spec.draft_seconds - passes) / spec.cycles / self.step
@@ -214,22 +210,14 @@ class Comparison:
     def accounted_speedup(self) -> float | None:
         """The speed-up that follows from this run's own τ, costs and overhead."""
         spec = self.speculative
-        if not self.step or spec.tau is None or not spec.drafted or spec.server:
+        if not self.step or spec.tau is None or not spec.drafted:
             return None
         c, v, o = self.draft_cost or 0.0, self.verify_cost or 0.0, self.overhead or 0.0
         if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
             return None
-        passes = spec.step_seconds  # those without a draft
-        step_cost = sum(passes) / len(passes) / self.step if passes else 1.0
-        return accounted_speedup(
-            spec.tau,
-            spec.drafted / spec.drafting_cycles,
-            c,
-            v,
-            o,
-            spec.drafting_cycles / spec.cycles,
-            step_cost,
-        )
+        step_cost = fmean(spec.step_seconds) / self.step if spec.step_seconds else 1.0  # of passes without a draft
+        share = spec.drafting_cycles / spec.cycles
+        return accounted_speedup(spec.tau, spec.drafted / spec.drafting_cycles, c, v, o, share, step_cost)
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:

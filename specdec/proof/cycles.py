@@ -19,7 +19,7 @@ from ..sampling import Sampler
 from ..types import Proposal, Verdict
 from ..verify import Rule
 from .enumeration import cycle_paths, JointDistribution
-from .toys import DEEPEST, drafted_siblings
+from .toys import DEEPEST, drafted_tree
 
 Text = tuple[int, ...]
 Row = dict[int, float]  # token -> probability, without tokens of probability 0
@@ -45,12 +45,6 @@ class CycleCase:
     how: str = "sampled"
     loose: tuple[int, ...] = ()
 
-    def p(self, text: Text) -> Row:
-        return table(self, text)[0]
-
-    def q(self, text: Text) -> Row:
-        return table(self, text)[1]
-
     def dense(self, row: Row) -> Tensor:
         """Convert a row to the probabilities of all tokens.  # [V]"""
         probs = torch.zeros(self.vocabulary, dtype=torch.float64)
@@ -58,29 +52,14 @@ class CycleCase:
         return probs
 
     def propose(self, sampler: Sampler) -> Proposal:
-        tokens: list[int] = []
-        parents: list[int] = []
-        distributions: list[Tensor] = []
-        level: list[tuple[int, Text]] = [(-1, ())]
-        for depth in range(self.k):
-            deeper = []
-            for node, text in level:
-                for token, distribution in drafted_siblings(
-                    self.dense(self.q(text)), self.width, self.how, sampler, depth
-                ):
-                    deeper.append((len(tokens), (*text, token)))
-                    tokens.append(token)
-                    parents.append(node)
-                    distributions.append(distribution)
-            level = deeper
-        return Proposal(tuple(tokens), tuple(parents), None if self.how == "top" else torch.stack(distributions))
+        return drafted_tree(lambda text: self.dense(table(self, text)[1]), self.k, self.width, self.how, sampler)
 
     def rows(self, proposal: Proposal) -> Tensor:
         """Return the target's rows after the text and after every node.  # [n + 1, V]"""
         texts: list[Text] = [()]
         for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
             texts.append((*texts[parent + 1], token))
-        return torch.stack([self.dense(self.p(text)) for text in texts])
+        return torch.stack([self.dense(table(self, text)[0]) for text in texts])
 
 
 @functools.lru_cache(10_000)
@@ -146,7 +125,7 @@ def completed_distance(cycle: CycleCase, distribution: JointDistribution) -> flo
     unfinished: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
     while unfinished:
         text, emitted, exact = unfinished.pop()
-        row, tokens = cycle.p(text) if len(text) < length else {}, next_tokens.get(text, set())
+        row, tokens = table(cycle, text)[0] if len(text) < length else {}, next_tokens.get(text, set())
         rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
         total += abs(emitted - exact) * rest
         for token in tokens:

@@ -87,7 +87,6 @@ def conditioning(draws: float) -> float:
 
 
 def limit(cells: int, draws: float, alarm: float = FALSE_ALARM) -> float:
-    """Return the G at which `false_alarm` equals `alarm`."""
     return solve_limit(weight(cells), conditioning(draws) - math.log(alarm))
 
 

@@ -107,11 +107,9 @@ class OneCycle:
 
     @functools.cached_property
     def right(self) -> list[JointDistribution]:
-        """The target's distributions of the next 1, 2, … tokens."""
         return self.by_length(self.firsts)
 
     def wrong(self, mistake: Mistake) -> list[JointDistribution]:
-        """Return the distributions of the next 1, 2, … tokens with a mistake."""
         wrong: JointDistribution = {self.other_text: self.firsts[self.other_text]}
         for first, chance in self.firsts.items():
             for text, p in self.cycle_texts(mistake, first) if first != self.other_text else ():
@@ -168,7 +166,6 @@ def power(
 
 
 def growing(wrong: JointDistribution, right: JointDistribution) -> tuple[float, float]:
-    """Return `growth_of` for draws from `wrong` that are tested against `right`."""
     return growth_of([(right.get(text, IMPOSSIBLE), wrong.get(text, 0.0)) for text in wrong.keys() | right.keys()])
 
 

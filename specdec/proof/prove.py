@@ -42,8 +42,6 @@ class HiddenCoin:
 
 
 class HidesCoins(Sampler):
-    """Draws with `inner`, and hides the value of every coin."""
-
     def __init__(self, inner: Sampler) -> None:
         self._inner = inner
 

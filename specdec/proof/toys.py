@@ -120,19 +120,32 @@ class TreeDrafter:
         self.model, self.width, self.how = model, width, how
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        drafted: list[int] = []
-        parents: list[int] = []
-        distributions: list[Tensor] = []
-        parent, prefix = -1, tuple(tokens)
-        for level in range(k):
-            distribution, first = probabilities(self.model.logits(prefix)[None], params)[0], len(drafted)
-            for token, q in drafted_siblings(distribution, self.width, self.how, sampler, level):
-                drafted.append(token)
-                parents.append(parent)
-                distributions.append(q)
-            parent, prefix = first, (*prefix, drafted[first])
-        probs = torch.stack(distributions) if distributions and self.how != "top" else None
-        return Proposal(tuple(drafted), tuple(parents), probs)
+        def row(text: tuple[int, ...]) -> Tensor:
+            return probabilities(self.model.logits((*tokens, *text))[None], params)[0]
+
+        return drafted_tree(row, k, self.width, self.how, sampler, breadth=1)
+
+
+def drafted_tree(
+    row: Callable[[tuple[int, ...]], Tensor], k: int, width: int, how: str, sampler: Sampler, breadth: int | None = None
+) -> Proposal:
+    """Draft a tree of `k` levels: siblings after the first `breadth` nodes of each level (None: after all).
+
+    `row(text)` returns q [V] after the drafted tokens `text`.
+    """
+    tokens, parents, distributions = list[int](), list[int](), list[Tensor]()
+    level: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
+    for depth in range(k):
+        deeper = []
+        for node, text in level[:breadth]:
+            for token, distribution in drafted_siblings(row(text), width, how, sampler, depth):
+                deeper.append((len(tokens), (*text, token)))
+                tokens.append(token)
+                parents.append(node)
+                distributions.append(distribution)
+        level = deeper
+    probs = torch.stack(distributions) if distributions and how != "top" else None
+    return Proposal(tuple(tokens), tuple(parents), probs)
 
 
 def drafted_siblings(
@@ -158,7 +171,6 @@ class LookupToy:
 
 @functools.lru_cache(256)
 def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) -> tuple[TableModel, TableModel]:
-    """Make a target, and a draft model that resembles it."""
     target = TableModel(vocabulary, seed, free=free)
     return target, TableModel(vocabulary, seed + 10_000, base=target, free=free)
 

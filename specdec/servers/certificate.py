@@ -48,8 +48,6 @@ CONTEXTS = {
 
 @dataclass(frozen=True)
 class Weights:
-    """The target model, and the draft model if it is available."""
-
     target: LanguageModel[Any]
     piece: Callable[[int], str]
     draft: LanguageModel[Any] | None = None

@@ -1,7 +1,8 @@
 """Connect to a server, and recognise vLLM or llama.cpp by its answer to /v1/models."""
 
 from typing import TypeAlias
-from urllib.parse import urlsplit
+
+import httpx
 
 from . import fields
 from .base import ServerError
@@ -12,7 +13,6 @@ from .vllm import VLLM
 
 Server: TypeAlias = VLLM | LlamaCpp
 KINDS: dict[str, type[Server]] = {"vllm": VLLM, "llamacpp": LlamaCpp}
-PORTS = {"http": 80, "https": 443}
 
 
 def connect_pair(
@@ -45,8 +45,8 @@ def takes_key(other: str, address: str) -> bool:
 
     `other` must name the same host, at any port. If `address` uses TLS, `other` must use it, too.
     """
-    first, second = urlsplit(origin(address)), urlsplit(origin(other))
-    return first.hostname == second.hostname and (first.scheme, second.scheme) != ("https", "http")
+    first, second = httpx.URL(origin(address)), httpx.URL(origin(other))
+    return first.host == second.host and (first.scheme, second.scheme) != ("https", "http")
 
 
 def origin(address: str) -> str:
@@ -55,15 +55,12 @@ def origin(address: str) -> str:
     Raises ServerError if it is not an address, or if it contains a user name or password.
     """
     try:
-        parts = urlsplit(address.strip())
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in PORTS or not parts.hostname or not parts.netloc.isprintable():
-        raise ServerError("A server's address begins with http:// or https://, as in http://127.0.0.1:8000.")
-    if "@" in parts.netloc:
+        url = httpx.URL(address.strip().lower())
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.userinfo:
         raise ServerError("The address must not contain a user name or password. Give a key separately.")
-    if parts.path.strip("/") not in ("", "v1") or parts.query or parts.fragment:
-        raise ServerError("Give only the server's address, without a path, as in http://127.0.0.1:8000.")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, PORTS[parts.scheme]) else "")
+    is_origin = url.path.strip("/") in ("", "v1") and not url.query and not url.fragment
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) >= 2**16 or not is_origin:
+        raise ServerError("A server's address has http:// or https:// and no path, as in http://127.0.0.1:8000.")
+    return f"{url.scheme}://{url.netloc.decode()}"

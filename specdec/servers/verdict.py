@@ -73,7 +73,6 @@ def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampl
 
 
 def describe_witness(context: Any) -> str:
-    """Describe the token that shows the error most clearly."""
     seen = context["witness"]
     before = context["text"][-30:] + "".join(seen["after"])
     return (

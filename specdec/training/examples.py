@@ -63,7 +63,6 @@ class Examples:
         return np.sort(np.argsort(-uses, kind="stable")[:count])
 
     def batch(self, offsets: Numbers, lengths: Numbers) -> Batch:
-        """Make a batch whose rows are slices of `self.tokens`."""
         columns = np.arange(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE)
         valid = columns < lengths[:, None]
         indices = np.where(valid, offsets[:, None] + columns, 0)

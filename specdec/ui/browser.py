@@ -4,18 +4,19 @@ When the first visitor needs a family's models, a child process writes their fil
 for the embedded family, and 100 MB for SmolLM2.
 """
 
-import asyncio
 import functools
 import json
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
 
 from .. import children
 from ..families import hub, presets
@@ -29,6 +30,7 @@ NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeri
 # Assumed for prompt lookup, about the median of the rates that docs/results.md lists for it on SmolLM2: 0.17 to 0.52.
 COPIED = 0.3
 DEADLINE_S = 120.0  # for writing the models, which takes ten seconds on a busy machine
+_making = threading.Lock()
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
@@ -91,39 +93,37 @@ def made(family: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in Path(place).iterdir()}
 
 
-class Files:
-    """Middleware that answers requests below `scripts.folder()`, and passes on all others."""
+def made_once(family: str) -> dict[str, bytes]:
+    with _making:  # if several visitors come at once, only the first starts the child process
+        return made(family)
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app, self.making = app, asyncio.Lock()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        before, _, name = scope.get("path", "").partition(f"{folder()}/")
-        if scope["type"] != "http" or before or not name:
-            await self.app(scope, receive, send)
-            return
-        await (await self.answer(name))(scope, receive, send)
+async def answer(request: Request) -> Response:
+    """Answer with a script or a file of the engine, or with status 404 for any other name."""
+    name = request.path_params["name"]
+    if name in sources():
+        return Response(sources()[name], 200, HEADERS, "text/javascript")
+    try:
+        content = await part(name)
+    except (OSError, subprocess.SubprocessError):
+        return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
+    if content is None:
+        return JSONResponse({"detail": "There is no such file."}, 404)
+    return Response(content, 200, HEADERS, "application/octet-stream")
 
-    async def answer(self, name: str) -> Response:
-        """Answer with a script or a file of the engine, or with status 404 for any other name."""
-        if name in sources():
-            return Response(sources()[name], 200, HEADERS, "text/javascript")
-        try:
-            content = await self.part(name)
-        except (OSError, subprocess.SubprocessError):
-            return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
-        if content is None:
-            return JSONResponse({"detail": "There is no such file."}, 404)
-        return Response(content, 200, HEADERS, "application/octet-stream")
 
-    async def part(self, name: str) -> bytes | None:
-        """Return `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file; None for any other name."""
-        place, _, file = name.partition("/")
-        stem, _, kind = file.partition(".")
-        if place == "engine" and kind == "wasm":
-            return layers().get(stem)
-        if place != "engine" or stem not in offered():
-            return None
-        async with self.making:  # if several visitors come at once, only the first starts the child process
-            models = await run_in_threadpool(made, stem)
-        return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)
+async def part(name: str) -> bytes | None:
+    """Return `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file; None for any other name."""
+    place, _, file = name.partition("/")
+    stem, _, kind = file.partition(".")
+    if place == "engine" and kind == "wasm":
+        return layers().get(stem)
+    if place != "engine" or stem not in offered():
+        return None
+    models = await run_in_threadpool(made_once, stem)
+    return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)
+
+
+def route() -> Route:
+    """Make the route of the page's scripts and the engine's files."""
+    return Route(f"{folder()}/{{name:path}}", answer)

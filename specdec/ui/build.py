@@ -17,7 +17,7 @@ from .request import from_link, tab_of_link
 from .session import session
 from .tabs import labels, race, TABS
 from .tabs.guide import tour
-from .text import bind_language, ENGLISH, language, LANGUAGES, sentences, speaking, strings, TAGS
+from .text import bind_language, ENGLISH, filled, language, LANGUAGES, sentences, speaking, strings, TAGS
 
 
 def build(teaching: bool = False) -> gr.Blocks:
@@ -95,23 +95,6 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
 
 
 def head(words: dict[str, Any]) -> None:
-    text = {name: html.escape(words[name]) for name in ("brand", "tagline", "theme", "languages", "headline", "lead")}
-    drawn(
-        "shared/head",
-        words={},
-        template=(
-            '<header class="sd-head"><div class="sd-brand"><b>{brand}</b><span>{tagline}</span>'
-            '<nav class="sd-languages" aria-label="{languages}">{links}</nav>'
-            '<button type="button" class="sd-quiet">{theme}</button></div>'
-            "<h1>{headline}</h1><p>{lead}</p></header>"
-        ).format(**text, links="".join(map(language_link, LANGUAGES))),
-        elem_id="head",
-        language=TAGS[language()],
-        title=words["title"],
-    )
-
-
-def language_link(to: str) -> str:
-    here = ' aria-current="true"' if to == language() else ""
-    tag = TAGS[to]
-    return f'<a href="?lang={to}" data-language="{to}" lang="{tag}" hreflang="{tag}"{here}>{LANGUAGES[to]}</a>'
+    template = filled("shared/head.html", words=words, languages=LANGUAGES, tags=TAGS, here=language())
+    title, tag = words["title"], TAGS[language()]
+    drawn("shared/head", words={}, template=template, elem_id="head", language=tag, title=title)

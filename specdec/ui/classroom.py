@@ -9,8 +9,6 @@ received. Nothing is written to disk, and phones are anonymous.
 import asyncio
 import contextlib
 import functools
-import html
-import io
 import json
 import re
 import secrets
@@ -23,11 +21,10 @@ from typing import Any
 
 import segno
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..traces.file import escaped
 from .components.drawn import as_json
@@ -35,16 +32,11 @@ from .components.player import player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import link_modules
-from .standalone import asset, filled
-from .text import ENGLISH, speaking, strings, TAGS
+from .text import asset, ENGLISH, filled, speaking, strings, TAGS
 
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
 MAX_PHONES = 200
-MAX_CHOICES = 100
-SENT: dict[str, Any] = {  # by the teacher's page
-    "run": str, "part": int, "log": str, "cursor": dict, "ask": dict | None, "reveal": dict,
-}  # fmt: skip
 MAX_PAUSE_S = 5.0  # between two messages of a stream
 MIN_PAUSE_S = 0.05
 STREAM_LIFETIME_S = 60.0  # then the server ends the stream, and the phone opens a new one
@@ -79,8 +71,6 @@ class Room:
 
     def write(self, run: str, part: int, log: str) -> bool:
         """Append a part of the log; part 0 of another run starts that run. Return False unless `part` is the next."""
-        if not PHONE_NAME.fullmatch(run):
-            raise ValueError("`run` must be 16 to 64 hexadecimal digits")
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -96,9 +86,6 @@ class Room:
 
     def ask(self, question: dict[str, Any] | None) -> None:
         """Ask a question with a number of `choices`, and clear the votes; None removes the question."""
-        choices = question.get("choices") if question else 1
-        if type(choices) is not int or choices not in range(1, MAX_CHOICES + 1):
-            raise ValueError(f"a question has 1 to {MAX_CHOICES} choices")
         self.question = question and question | {"id": secrets.token_hex(8)}
         self.answer, self.votes = None, {}
         self.notify()
@@ -175,36 +162,6 @@ async def pause(changes: asyncio.Event) -> None:
         await asyncio.wait_for(changes.wait(), MAX_PAUSE_S)
 
 
-class TeacherCookie:
-    """Middleware that recognises the teacher's page by a cookie, which it gives to who opens the page with the secret.
-
-    It belongs outside of the cache: otherwise the cache would store the cookie with the page, and send it to everybody.
-    """
-
-    def __init__(self, app: ASGIApp, room: Room) -> None:
-        self.app, self.room = app, room
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            request = Request(scope)
-            scope[LEADS] = self.room.is_teacher(request.cookies.get(COOKIE, ""))
-            if self.room.is_teacher(request.query_params.get("teach", "")):
-                send = self.with_cookie(send)
-        await self.app(scope, receive, send)
-
-    def with_cookie(self, send: Send) -> Send:
-        """Return a `send` that sets the secret as a cookie, so that every request of the teacher's page contains it."""
-        cookie = Response()
-        cookie.set_cookie(COOKIE, self.room.secret, httponly=True, samesite="strict")
-
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("set-cookie", cookie.headers["set-cookie"])
-            await send(message)
-
-        return send_with_cookie
-
-
 class Classroom:
     """Middleware that answers requests for `/class` and below, and passes on all others."""
 
@@ -214,19 +171,22 @@ class Classroom:
             routes=[
                 Route(PATH, phone_page),
                 Route(f"{PATH}/join", self.join),
+                Route(f"{PATH}/teacher", open_teachers_page),
                 Route(f"{PATH}/events", self.events),
                 Route(f"{PATH}/teach", self.teach, methods=["POST"]),
                 Route(f"{PATH}/vote", self.vote, methods=["POST"]),
             ],
-            exception_handlers={ValueError: bad_request},
+            exception_handlers={ValueError: bad_request, TypeError: bad_request},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        in_class = scope["type"] == "http" and (scope["path"] == PATH or scope["path"].startswith(f"{PATH}/"))
+        in_class = False
+        if scope["type"] == "http":
+            in_class = scope["path"] == PATH or scope["path"].startswith(f"{PATH}/")
+            scope[LEADS] = self.room.is_teacher(Request(scope).cookies.get(COOKIE, ""))
         await (self.routes if in_class else self.app)(scope, receive, send)
 
     async def join(self, request: Request) -> Response:
-        """Answer with the address that phones open, as text and as a QR code."""
         return JSONResponse(invitation(address(self.room.host, request.scope["server"][1])))
 
     async def events(self, request: Request) -> Response:
@@ -246,10 +206,8 @@ class Classroom:
         """Store the part of the run, the moment, the question or the answer that the request contains."""
         if not self.room.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
-        sent = await body(request)
-        if wrong := [name for name, value in sent.items() if not isinstance(value, SENT.get(name, object))]:
-            raise ValueError(f"`{wrong[0]}` is of a wrong type")
-        if "log" in sent and not self.room.write(sent.get("run", ""), sent.get("part", -1), sent["log"]):
+        sent = await request.json()
+        if "log" in sent and not self.room.write(sent["run"], sent["part"], sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
         if "cursor" in sent:
             self.room.point(sent["cursor"])
@@ -260,21 +218,13 @@ class Classroom:
         return Response(status_code=204)
 
     async def vote(self, request: Request) -> Response:
-        sent = await body(request)
+        sent = dict(await request.json())
         stored = self.room.vote(str(sent.get("phone")), sent.get("question"), sent.get("choice"))
         return Response(status_code=204 if stored else 429)
 
 
 def stream(messages: AsyncIterator[str]) -> Response:
     return StreamingResponse(messages, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-async def body(request: Request) -> dict[str, Any]:
-    """Read a request's JSON object, whose size `gateway/guard.py` limits. Raises ValueError for anything else."""
-    sent = await request.json()
-    if not isinstance(sent, dict):
-        raise ValueError("send a JSON object")
-    return sent
 
 
 async def bad_request(request: Request, error: Exception) -> Response:
@@ -299,17 +249,21 @@ def address(host: str, port: int) -> str:
 
 @functools.cache
 def invitation(address: str) -> dict[str, str]:
-    drawing = io.BytesIO()
-    segno.make(address, error="m", micro=False).save(
-        drawing, kind="svg", xmldecl=False, svgns=True, omitsize=True, light="#fff", border=2
-    )
-    return {"address": address, "qr": drawing.getvalue().decode()}
+    drawing = segno.make(address, error="m", micro=False).svg_inline(omitsize=True, light="#fff", border=2)
+    return {"address": address, "qr": drawing}
+
+
+async def open_teachers_page(request: Request) -> Response:
+    """Redirect to the main page, and set the secret as a cookie, so that every request of that page contains it."""
+    answer = RedirectResponse(f"../?{request.url.query}")
+    answer.set_cookie(COOKIE, request.query_params.get("teach", ""), httponly=True, samesite="strict")
+    return answer
 
 
 async def phone_page(request: Request) -> Response:
     language = supported(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
-    return HTMLResponse(write_phone_page(language or ENGLISH), headers=headers)
+    return Response(write_phone_page(language or ENGLISH), 200, headers, "text/html")
 
 
 @functools.cache
@@ -322,11 +276,11 @@ def write_phone_page(language: str) -> str:
             "step": {"words": as_json(strings("step"))},
             "phone": {"words": as_json(strings("class")), "quiz": as_json(strings("guide")["quiz"])},
         }
-        parts = {
-            "language": TAGS[language],
-            "title": html.escape(f"{words['title']} · {strings('page')['brand']}"),
-            "style": "".join(map(asset, STYLES)),
-            "data": escaped(as_json(data)),
-            "modules": link_modules(),
-        }
-    return filled("class/phone.html", parts)
+        return filled(
+            "class/phone.html",
+            language=TAGS[language],
+            title=f"{words['title']} · {strings('page')['brand']}",
+            style="".join(map(asset, STYLES)),
+            data=escaped(as_json(data)),
+            modules=link_modules(),
+        )

@@ -48,14 +48,6 @@ def cells(rows: list[Row]) -> list[list[Any]]:
     return [[row[name] for name in columns] for row in texts]
 
 
-def files(report: dict[str, Any]) -> dict[str, str]:
-    """Write the two downloads, "json" with the report and "csv" with its rows. Nested values in CSV are JSON."""
-    rows = report["rows"]
-    flat = [{name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()} for row in rows]
-    text = json.dumps(report, ensure_ascii=False, indent=1)
-    return {"csv": pandas.DataFrame(flat).to_csv(index=False), "json": text}
-
-
 def method(drafter: str) -> str:
     return of_drafters("name").get(drafter, drafter)
 

@@ -17,7 +17,7 @@ from . import browser, recorded
 from .build import page
 from .components.drawn import as_json
 from .tabs import TABS
-from .text import ENGLISH, example_name, language, LANGUAGES, of_drafters, prompts, strings
+from .text import ENGLISH, example_name, filled, language, LANGUAGES, of_drafters, prompts, strings
 
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
@@ -75,7 +75,6 @@ class Sheet:
         }
 
     def inside(self, block: Any) -> str:
-        """Write the visible children of a block."""
         return "".join(self.markup(child) for child in block.children if child.visible)
 
     def markup(self, block: Any) -> str:
@@ -135,26 +134,15 @@ class Sheet:
         if "elsewhere" in functions:
             answers["elsewhere"] = f"{self.data}/search"
             self.files[f"{self.data}/search.js"] = data_script(f"{self.data}/search", as_json(functions["elsewhere"]()))
-        if "file" in functions:
-            answers["file"] = f"{self.data}/{len(self.parts)}-*"
-            for kind in block.value:
-                name = answers["file"].replace("*", kind)
-                self.files[f"{name}.js"] = data_script(name, as_json(functions["file"](kind)))
         return answers
 
     def tablist(self, block: Any) -> str:
-        buttons, panels = "", ""
+        panels = []
         for tab in block.children:
-            name = self.tab = tab.elem_id
-            state = ' class="selected" aria-selected="true"' if not buttons else ' aria-selected="false" tabindex="-1"'
-            buttons += f'<button type="button" id="{name}-button" role="tab" aria-controls="{name}"{state}>'
-            buttons += f"{html.escape(tab.label)}</button>"
-            hidden = " hidden" if panels else ""
-            panels += f'<div id="{name}" class="tabitem" role="tabpanel" aria-labelledby="{name}-button"{hidden}>'
-            panels += f'<div class="column">{self.inside(tab)}</div></div>'
+            self.tab = tab.elem_id
+            panels.append((self.tab, tab.label, self.inside(tab)))
         self.tab = ""
-        row = f'<div class="tab-wrapper"><div class="tab-container" role="tablist">{buttons}</div></div>'
-        return self.box(block, "tabs", row + panels)
+        return self.box(block, "tabs", filled("site/tabs.html", panels=panels))
 
     def accordion(self, block: Any) -> str:
         button = '<button type="button" class="label-wrap" aria-expanded="false">'
@@ -177,19 +165,13 @@ class Sheet:
         return self.box(block, "row", inside)
 
     def settings(self, block: Any) -> str:
-        words, own = strings("page")["settings"], self.words["own"]
-        fields = {words["drafter"]: '<select id="drafter" name="drafter"></select>'}
-        if len(self.engine) > 1:
-            options = [f'<option value="{name}">{html.escape(own["families"][name])}</option>' for name in self.engine]
-            fields = {words["target"]: f'<select name="family">{"".join(options)}</select>', **fields}
-        for name in browser.NUMBERS:
-            limits = browser.bounds(SETTINGS[name])
-            bounds = f'min="{limits["low"]:g}" max="{limits["high"]:.10g}" step="{limits["step"]:g}"'
-            fields[limits["label"]] = f'<input type="number" name="{name}" {bounds} value="{SETTINGS[name].default}">'
-        fields[words["stop_strings"]] = '<textarea name="stop" rows="1"></textarea>'
-        labels = [f'<label class="block"><span>{html.escape(name)}</span>{f}</label>' for name, f in fields.items()]
-        about = f'<p class="sd-sub">{html.escape(own["about"])}</p>'
-        form = f'<div class="form">{"".join(labels)}</div>'
-        command = f"<code>{html.escape(COMMAND)}</code>"
-        engine = f'<p class="sd-sub sd-engine">{html.escape(self.words["live"])} {command}</p>'
-        return self.box(block, "column", form + about + engine)
+        numbers = {name: browser.bounds(SETTINGS[name]) | {"usual": SETTINGS[name].default} for name in browser.NUMBERS}
+        inside = filled(
+            "site/settings.html",
+            words=strings("page")["settings"],
+            site=self.words,
+            families=list(self.engine),
+            numbers=numbers,
+            command=COMMAND,
+        )
+        return self.box(block, "column", inside)

@@ -5,8 +5,6 @@ computed beforehand. A page opened from disk may not fetch files. Therefore data
 and the import map contains the modules, except those that compute runs.
 """
 
-import html
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -19,11 +17,11 @@ from .gateway import first
 from .request import PAIRS
 from .scripts import carrying, layers, sources
 from .sheet import data_script, Sheet
-from .standalone import asset, filled, fonts
-from .text import ENGLISH, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
+from .standalone import fonts
+from .text import asset, ENGLISH, filled, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
 
-MADE = ".specdec-site.json"  # lists the site's files; a folder with this list may be overwritten
+STYLE = "assets/site.css"  # a folder with this file holds a site, and may be overwritten
 ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # for `quoted`
 
 
@@ -34,12 +32,13 @@ def write(
     base: str = "",
     families: Sequence[str] = (EMBEDDED,),
 ) -> int:
-    """Write the site, and replace an earlier one. Return its size in bytes.
+    """Write the site, also over an earlier one. Return its size in bytes.
 
     `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
     link previews need. Raises ValueError if the folder cannot be created, or contains files but no earlier site.
     """
-    old_files = earlier_files(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / STYLE).is_file():
+        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute to make
     except OSError as error:
@@ -51,51 +50,34 @@ def write(
             sheet = Sheet(recorded_runs(), begin(), {family: listed(family, parts) for family, parts in engine.items()})
             texts |= {sheet.index: document(sheet, version, base.rstrip("/")), **sheet.files}
     with speaking(ENGLISH):
-        words = strings("page")
-    texts["README.md"] = filled(
-        "site/README.md", {"title": words["brand"], "about": words["headline"], "version": version}
-    )
+        texts["README.md"] = filled("site/README.md", words=strings("page"), version=version)
     files = {name: text.encode() for name, text in texts.items()} | {"preview.png": first.PICTURE.read_bytes()}
     files |= {f"engine/{name}.wasm": content for name, content in layers().items()}
     files |= {f"engine/{family}.{name}": content for family, parts in engine.items() for name, content in parts.items()}
-    files[MADE] = json.dumps(sorted(files)).encode()
-    for path in old_files:
-        path.unlink(missing_ok=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return sum(map(len, files.values()))
 
 
-def earlier_files(folder: Path) -> list[Path]:
-    """List the files of an earlier site in the folder. Raises ValueError if it has files but no earlier site."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; name a folder")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return []
-    if not (folder / MADE).is_file():
-        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
-    return [folder / name for name in json.loads((folder / MADE).read_text(encoding="utf-8"))]
-
-
 def document(sheet: Sheet, version: str, base: str) -> str:
     words, scripts = strings("site"), ("assets/modules.js", f"{begin()}.js", f"{sheet.data}/page.js")
-    parts = {
-        "language": TAGS[language()],
-        "head": first.tags(language(), f"{base}/preview.png" if base else f"{sheet.to_root}preview.png"),
-        "up": sheet.to_root,
-        "body": sheet.body,
-        "foot": html.escape(words["foot"].format(version=version)),
-        "noscript": html.escape(words["noscript"]),
-        "scripts": "\n".join(f'<script src="{sheet.to_root}{name}"></script>' for name in scripts),
-    }
-    return filled("site/index.html", parts)
+    return filled(
+        "site/index.html",
+        words=words,
+        language=TAGS[language()],
+        head=first.tags(language(), f"{base}/preview.png" if base else f"{sheet.to_root}preview.png"),
+        up=sheet.to_root,
+        body=sheet.body,
+        foot=words["foot"].format(version=version),
+        scripts="\n".join(f'<script src="{sheet.to_root}{name}"></script>' for name in scripts),
+    )
 
 
 def shared_files() -> dict[str, str]:
     """Return the texts of the files that all languages share, by file name."""
     files = {
-        "assets/site.css": "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
+        STYLE: "".join(asset(f"{name}.css") for name in ("site/site", *STYLES, "shared/root")),
         "assets/fonts.css": fonts(),
         "assets/modules.js": carrying(*(name for name in sources() if not name.startswith(("class/", "engine/")))),
     }

@@ -5,7 +5,6 @@ words, so that even a token `</script>` cannot become markup.
 """
 
 import base64
-import html
 import re
 from functools import cache
 
@@ -14,7 +13,7 @@ from .components.drawn import as_json
 from .components.player import player_words
 from .gateway.gradio_private import font
 from .scripts import inline_modules
-from .text import language, PAGE, strings, TAGS
+from .text import asset, filled, language, strings, TAGS
 
 TITLE = 80  # characters of the prompt in the page's title
 # The app's fonts: family, weight, file. The bold file also serves as semi-bold, whose own file lacks most letters.
@@ -32,25 +31,16 @@ def standalone(trace: Trace, home: str = "") -> str:
         "player": {"value": trace.dumps(), "words": as_json(player_words())},
         "step": {"words": as_json(strings("step"))},
     }
-    words = strings("page")
-    brand, heading = html.escape(words["brand"]), html.escape(" ".join(trace.header.prompt[:TITLE].split()))
-    parts = {
-        "language": TAGS[language()],
-        "title": f"{heading} · {brand}",
-        "heading": heading,
-        "brand": f'<a href="{html.escape(home)}">{brand}</a>' if ADDRESS.fullmatch(home) else brand,
-        "tagline": html.escape(words["tagline"]),
-        "style": fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
-        "data": escaped(as_json(data)),
-        "modules": inline_modules("race/", "step/", "shared/arrival"),
-    }
-    return filled("traces/standalone.html", parts)
-
-
-def filled(template: str, parts: dict[str, str]) -> str:
-    """Fill in the places `@@NAME@@` of a template, including the player and the cycle view."""
-    parts |= {"player": asset("race/player.html"), "step": asset("step/step.html")}
-    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], asset(template))
+    return filled(
+        "traces/standalone.html",
+        words=strings("page"),
+        language=TAGS[language()],
+        heading=" ".join(trace.header.prompt[:TITLE].split()),
+        home=home if ADDRESS.fullmatch(home) else "",
+        style=fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
+        data=escaped(as_json(data)),
+        modules=inline_modules("race/", "step/", "shared/arrival"),
+    )
 
 
 @cache
@@ -62,7 +52,3 @@ def fonts() -> str:
         for family, weight, name in FONTS
         if (content := font(name))
     )
-
-
-def asset(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")

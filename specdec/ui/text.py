@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, select_autoescape, StrictUndefined
+
 from ..paths import ASSETS
 from ..types import TranslatableText
 
@@ -75,7 +77,6 @@ def of_drafters(field: str) -> dict[str, Any]:
 
 
 def translated(sentence: str) -> str:
-    """Translate a sentence of the engine into the visitor's language."""
     return translate(language(), sentence)
 
 
@@ -111,6 +112,25 @@ def _engine(language: str) -> dict[str, str]:
 def _file(name: str, language: str) -> Path:
     path = TEXT / language / name
     return path if path.exists() else TEXT / ENGLISH / name
+
+
+def asset(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def filled(template: str, **parts: Any) -> str:
+    """Fill in a Jinja template below `assets/page`. In HTML, every value that is not marked `safe` is escaped."""
+    return _templates.get_template(template).render(parts)
+
+
+_templates = Environment(
+    loader=FileSystemLoader(PAGE),
+    autoescape=select_autoescape(["html"]),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.globals["asset"] = asset
 
 
 def prompts() -> dict[str, list[str]]:

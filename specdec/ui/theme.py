@@ -5,13 +5,13 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
-from .browser import Files
-from .classroom import Classroom, Room, TeacherCookie
+from . import browser
+from .classroom import Classroom, Room
 from .gateway import middleware
-from .standalone import asset
 from .tabs import TABS
-from .text import PAGE
+from .text import asset, PAGE
 
+WEIGHTS = (400, 700)  # Gradio's semi-bold file, 600, lacks most letters
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
 STYLES = (
     "shared/style",
@@ -50,13 +50,7 @@ COLOURS = {
 
 
 class SwappedFont(gr.themes.LocalFont):
-    """Gradio's copy of a font, served by the app. Until the browser has loaded it, text is shown in a system font.
-
-    Gradio's semi-bold file lacks most letters, so the bold file is used instead.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, weights=(400, 700))
+    """Gradio's copy of a font, served by the app. Until the browser has loaded it, text is shown in a system font."""
 
     def stylesheet(self) -> dict[str, Any]:
         sheet = super().stylesheet()
@@ -66,12 +60,13 @@ class SwappedFont(gr.themes.LocalFont):
 def theme() -> gr.themes.Base:
     colours = {name: f"var(--sd-{our_name})" for our_name, names in COLOURS.items() for name in names}
     colours |= {f"{name}_dark": colour for name, colour in colours.items()}
+    sans, mono = (SwappedFont(name, WEIGHTS) for name in ("IBM Plex Sans", "IBM Plex Mono"))
     return gr.themes.Default(
         primary_hue="indigo",
         secondary_hue="slate",
         neutral_hue="slate",
-        font=[SwappedFont("IBM Plex Sans"), "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
-        font_mono=[SwappedFont("IBM Plex Mono"), "ui-monospace", *CHINESE, "monospace"],
+        font=[sans, "ui-sans-serif", "system-ui", *CHINESE, "sans-serif"],
+        font_mono=[mono, "ui-monospace", *CHINESE, "monospace"],
     ).set(
         **colours,
         block_shadow="none",
@@ -114,10 +109,9 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "max_threads": 64,  # leaves threads for the page while the queue is full
         "footer_links": ["api"],
         "app_kwargs": {
+            "routes": [browser.route()],
             "middleware": [
-                *([Middleware(TeacherCookie, room=room)] if room else []),
                 *middleware(host),
-                Middleware(Files),
                 *([Middleware(Classroom, room=room)] if room else []),
             ],
         },

@@ -65,13 +65,8 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path) -> None:
     [
         ("{{ ''.__class__.__mro__ }}", "cannot be rendered"),
         (PLAIN * 2, "does not contain the prompt exactly once"),
-        (PLAIN + "{{ 'a' * 10**10 }}", "cannot be rendered: MemoryError"),
-        (PLAIN + "{{ 'a' * 10**6 }}", "cannot be rendered: it writes more than"),
-        (PLAIN + "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "is not rendered"),
     ],
 )
-def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path, monkeypatch) -> None:
-    if "range" in wrong:
-        monkeypatch.setattr(chat, "RENDERING_S", 1)
+def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path) -> None:
     with pytest.raises(ValueError, match=f"the chat template {reason}"):
         chat.load_chat(folder_with(tmp_path / "model", wrong))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from specdec.ui import browser, scripts
@@ -25,7 +27,7 @@ def place(monkeypatch):
 
 
 def test_scripts_and_models_are_served_for_good(place):
-    client = TestClient(browser.Files(elsewhere))
+    client = TestClient(Starlette(routes=[browser.route(), Mount("/", elsewhere)]))
     told = client.get(f"{place}/engine/embedded.json").json()
     assert told.keys() == {*FILES, *scripts.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
     for one in told.values():
@@ -38,7 +40,7 @@ def test_scripts_and_models_are_served_for_good(place):
 
 
 def test_nothing_else_is(place):
-    client = TestClient(browser.Files(elsewhere))
+    client = TestClient(Starlette(routes=[browser.route(), Mount("/", elsewhere)]))
     for path in ("target", "engine/smollm2.json", "engine/../README.md", "engine/%2e%2e/README.md", "/engine/x"):
         assert client.get(f"{place}/{path}").status_code in (404, 418)
     for path in ("/pages", place, f"{place}0/engine/embedded.target"):

@@ -23,9 +23,8 @@ LINK = re.compile(r'(?:src|href)="([^"]*)"')
 def made(tmp_path_factory) -> Path:
     """A site where an earlier one was."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "old.html").write_text("", encoding="utf-8")
-    (folder / "note.txt").write_text("", encoding="utf-8")
-    (folder / site.MADE).write_text(json.dumps(["old.html", "gone.js"]), encoding="utf-8")
+    (folder / "assets").mkdir()
+    (folder / site.STYLE).write_text("/* an earlier one */", encoding="utf-8")
     size = site.write(folder, "1.0", files, "https://host.example/some/path/")
     assert size == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= WHOLE
     return folder
@@ -76,8 +75,3 @@ def test_another_folder_is_refused_in_one_sentence_and_stays(tmp_path, capsys) -
         assert main(["site", "--out", str(out)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_an_earlier_site_goes_and_what_lies_beside_it_stays(made) -> None:
-    assert (made / "note.txt").exists() and (made / "index.html").exists()
-    assert not (made / "old.html").exists()

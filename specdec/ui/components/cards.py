@@ -7,21 +7,18 @@ from html import escape
 from typing import Any
 
 import gradio as gr
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...methods import EXIT, Method, METHODS
 from .. import menu
-from ..text import ASSETS, of_drafters, PAGE, sentences, strings
+from ..text import ASSETS, filled, of_drafters, PAGE, sentences, strings
 
 PICTURES = PAGE / "methods"
-_templates = Environment(  # escapes all values but pictures
-    loader=FileSystemLoader(PICTURES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-)
 
 
 def cards() -> gr.HTML:
     """Draw a card for each method of `assets/cards.json`, in its order."""
-    page = _templates.get_template("cards.html").render(
+    page = filled(
+        "methods/cards.html",
         words=strings("methods")["cards"],
         cards=[card(METHODS[name]) | links for name, links in menu.read_json(ASSETS / "cards.json").items()],
     )

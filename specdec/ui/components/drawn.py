@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from ..text import PAGE, strings
+from ..text import asset, strings
 
 
 def drawn(
@@ -33,7 +33,7 @@ def drawn(
     mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
     return gr.HTML(
         value,
-        html_template=template or (PAGE / f"{name}.html").read_text(encoding="utf-8"),
+        html_template=template or asset(f"{name}.html"),
         js_on_load=" ".join([mount, *(f'"{event}";' for event in events)]),  # Gradio triggers only events named there
         apply_default_css=False,
         **properties | texts,

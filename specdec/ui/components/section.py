@@ -1,14 +1,13 @@
-"""Add the parts of a tab's sections: headings, sentences, tables, downloads and notices."""
+"""Add the parts of a tab's sections: headings, sentences, tables and notices."""
 
 import html
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import gradio as gr
 
-from ..text import strings
 from .drawn import drawn
 
 WORDS = ("method", "domain")
@@ -50,18 +49,7 @@ def table(caption: str, columns: dict[str, str], value: Any, **more: Any) -> Non
     drawn("shared/table", value, {}, caption=caption, heads=list(columns.values()), digits=digits, **more)
 
 
-def downloads(filename: str, texts: Callable[[], dict[str, str]]) -> gr.HTML:
-    """Add buttons that save a CSV and a JSON file. A press of a button calls `texts`, which returns both files."""
-
-    def file(kind: Any) -> str:
-        return texts().get(kind, "") if isinstance(kind, str) else ""
-
-    words = strings("methods")["download"] | {"unreachable": strings("traces")["unreachable"]}
-    return drawn("shared/downloads", ["csv", "json"], words, filename=filename, server_functions=[file])
-
-
 def notice(name: str = "notice") -> gr.HTML:
-    """Add a line for the current state, the progress, or an error."""
     return drawn("shared/notice", "", {}, elem_id=name, wrong=False, stopped="", share=1.0)
 
 

@@ -36,7 +36,6 @@ def traces() -> gr.HTML:
 
 
 def for_links() -> list[dict[str, Any]]:
-    """List the settings that a link to a run can contain."""
     usual = {name: None if setting.default is REQUIRED else setting.default for name, setting in SETTINGS.items()}
     return [{"name": name, "usual": usual[name], "main": setting.main} for name, setting in SETTINGS.items()]
 

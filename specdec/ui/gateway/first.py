@@ -4,11 +4,10 @@ Gradio loads a megabyte of scripts. Until Gradio has mounted the page, the brows
 `assets/page/shared/first.js` draws. Then the first screen's player moves into Gradio's page.
 """
 
-import html
 from functools import cache
 
 from ..scripts import link_modules
-from ..text import ASSETS, PAGE, speaking, strings, TAGS
+from ..text import ASSETS, filled, speaking, strings, TAGS
 from .gradio_private import address_in, before_app, scripts, with_head
 
 PICTURE = ASSETS / "preview.png"
@@ -30,26 +29,10 @@ def tags(language: str, picture: str) -> str:
     """Write the tags for title, description and link preview. `picture` is the address of the preview's image."""
     with speaking(language):
         words = strings("page")
-    title, about, brand, alt = map(
-        html.escape, (words["title"], f"{words['headline']} {words['lead']}", words["brand"], words["preview"])
-    )
-    return f"""<title>{title}</title>
-<meta name="description" content="{about}">
-<meta property="og:type" content="website">
-<meta property="og:site_name" content="{brand}">
-<meta property="og:title" content="{title}">
-<meta property="og:description" content="{about}">
-<meta property="og:image" content="{html.escape(picture)}">
-<meta property="og:image:width" content="1200">
-<meta property="og:image:height" content="630">
-<meta property="og:image:alt" content="{alt}">
-<meta property="og:locale" content="{TAGS[language].replace("-", "_")}">
-<meta name="twitter:card" content="summary_large_image">"""
+    return filled("shared/tags.html", words=words, picture=picture, locale=TAGS[language].replace("-", "_"))
 
 
 @cache
 def screen(language: str) -> bytes:
-    template, script = ((PAGE / f"shared/first.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     with speaking(language):
-        waiting = html.escape(strings("page")["waiting"])
-    return template.replace("@@waiting@@", waiting).replace("@@script@@", script).encode()
+        return filled("shared/first.html", words=strings("page")).encode()

@@ -80,7 +80,6 @@ def with_head(page: bytes, tags: bytes) -> bytes:
 
 
 def before_app(page: bytes, screen: bytes) -> bytes:
-    """Put `screen` before the element that Gradio mounts."""
     return page.replace(APP, screen + APP, 1)
 
 

@@ -38,7 +38,6 @@ class Turns:
         self._lock = threading.Lock()
 
     def busy(self) -> bool:
-        """Say whether somebody uses the machine or waits for it."""
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
@@ -64,7 +63,6 @@ class Turns:
             return len(ahead), max(0.0, seconds)
 
     def leave(self, ticket: Ticket) -> None:
-        """Remove the ticket, whether its turn has begun or not."""
         with self._lock:
             self._line.remove(ticket)
             if ticket.since is not None:

@@ -53,7 +53,6 @@ def has_queue_priority() -> bool:
 
 
 def address_of(request: Any) -> str:
-    """Return the address of the client that sent a Starlette or Gradio request."""
     return network_of(request.client.host if request.client else "")
 
 

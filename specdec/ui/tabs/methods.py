@@ -7,7 +7,7 @@ import gradio as gr
 
 from .. import menu, results
 from ..components.cards import cards
-from ..components.section import downloads, folded, lines, table, title
+from ..components.section import folded, lines, table, title
 from ..text import sentences, strings
 from .race import INSTANT
 
@@ -33,9 +33,7 @@ def build(tab: gr.Tab) -> None:
                     title(question["title"], question["text"], "h3")
         with folded("figures", words["table"]):
             for report in (first, *others):
-                name = results.family_of(report)
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
-                downloads(f"specdec-methods-{name}", partial(results.files, report))
         lines([words["speedups"]["own"]], elem_classes="sd-about sd-own")
 
 

@@ -24,7 +24,7 @@ def address(room, served):
 
 @pytest.fixture
 def teacher(open_page, room):
-    page = open_page(query=f"?teach={room.secret}", reduced_motion="reduce")
+    page = open_page(query=f"class/teacher?teach={room.secret}", reduced_motion="reduce")
     page.wait_for_selector(".sd-class:not([hidden])")
     yield page
     room.votes, room.question = {}, None
@@ -113,7 +113,7 @@ def refused_page(browser, address):
 
 
 def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page, room, monkeypatch):
-    teacher = refused_page(f"?teach={room.secret}")
+    teacher = refused_page(f"class/teacher?teach={room.secret}")
     teacher.wait_for_selector(".sd-class:not([hidden])")
     posts, streams = [], []
     seen = {"/class/teach": posts, "/class/events": streams}

@@ -234,7 +234,7 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
         settings(page, advanced=True)
         expect(page.locator("#engine").get_by_label("This browser")).to_be_checked()
         page.goto("about:blank")
-        page = open_page(query=f"?teach={room.secret}")
+        page = open_page(query=f"class/teacher?teach={room.secret}")
         page.add_init_script("addEventListener('sd-engine', (event) => (window.told = event.detail[0]))")
         page.reload()
         page.wait_for_selector(".sd-class:not([hidden])")

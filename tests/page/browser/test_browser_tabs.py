@@ -174,14 +174,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     open_fold(page, "How each method drafts")
     cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
-    page.locator("[data-fold=figures] > summary").click()
-    page.route("**/component_server**", lambda route: route.fulfill(body="no answer"))
-    page.get_by_role("button", name="Download CSV").click()
-    expect(page.locator("#methods .sd-notice.sd-wrong")).to_have_text(strings("traces")["unreachable"])
-    page.unroute("**/component_server**")
-    with page.expect_download():
-        page.get_by_role("button", name="Download CSV").click()
-    expect(page.locator("#methods .sd-notice.sd-wrong")).to_be_empty()
 
 
 def open_theory(page):
