@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from .events import Failed
 from .settings import RunRequest
-from .traces.file import escaped, line, live_header
+from .traces.file import escaped, line
 from .types import Choice, Step
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
@@ -276,20 +276,14 @@ def run(
 
     `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
     """
-    engine = engines.get(request.family, device)
-    with contextlib.closing(engine.prepare(request.drafter, request.k, measure=False)) as steps:
-        for step in steps:
-            send(step)
-    choice = engine.choose(request.drafter, request.k, request.params.temperature, False, request.peer)
-    send(choice)
-    request = replace(request, drafter=choice.drafter, k=choice.k)
 
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    events = engine.race_request(request, on_read=on_read)  # can still refuse the prompt, so the header comes after it
-    lines, last = live_header(request.prompt, engine.models.describe(), kind, request.peer).line(), 0.0
-    with contextlib.closing(events):
+    race = engines.get(request.family, device).start(request, send, on_read, measure=False, kind=kind)
+    with contextlib.closing(race.events) as events:
+        send(race.choice)
+        lines, last = race.header.line(), 0.0
         for event in events:
             if isinstance(event, Failed):
                 event = replace(event, reason=translate(event.reason))

@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Annotated, Any, cast
 
 from typer import Argument, Option
 
-from ..events import Event, Failed
+from ..events import Event
+from ..lanes.interleave import broken_off
 from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
@@ -85,41 +86,34 @@ def run(
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watch_server(request, server, plain)
         save_trace(save, header, events)
-        return failed(events)
+        return int(broken_off(events) is not None)
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
-    from ..traces.file import live_header
 
     engine = Engine(target or request.family, list(draft) or None, dtype=dtype, device=device)
-    settings_left_open = request.drafter, request.k, request.params.temperature
-    show_steps(engine.prepare(*settings_left_open))
-    choice = engine.choose(*settings_left_open, peer=request.peer)
-    note = "" if (request.drafter, request.k) == (choice.drafter, choice.k) else default_line(choice)
-    request, models = replace(request, drafter=choice.drafter, k=choice.k), engine.models
-    race = engine.race_request(request)  # raises ValueError if the settings do not fit the models
-    header = live_header(request.prompt, models.describe(), peer=request.peer)
-    events = list[Event]()
+    race = engine.start(request, show_step)  # raises ValueError if the settings do not fit the models
+    show_step(None)
+    note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
+    models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
-        for event in race:
+        for event in race.events:
             events.append(event)
             if event.lane == "speculative":
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
         print("\n\n" + report(events, target or request.family, models.precision, note=note))
     finally:
-        race.close()
-        save_trace(save, header, events)  # after Ctrl-C, what ran until then
-    return failed(events)
+        race.events.close()
+        save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
+    return int(broken_off(events) is not None)
 
 
-def show_steps(steps: Iterable[Step]) -> None:
-    """Print what the run waits for in one changing line on stderr, if that is a terminal."""
-    for step in steps:
-        if sys.stderr.isatty():
-            share = f" {step.done:,.0f} of {step.total:,.0f}" if step.total > 1 else ""
-            print(f"\r\033[K{step.name}{share}, {step.seconds:.0f} s", end="", file=sys.stderr, flush=True)
+def show_step(step: Step | None) -> None:
+    """Print what the run waits for in one changing line on stderr, if that is a terminal; None empties the line."""
     if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        share = f" {step.done:,.0f} of {step.total:,.0f}" if step and step.total > 1 else ""
+        line = f"{step.name}{share}, {step.seconds:.0f} s" if step else ""
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def default_line(choice: Choice) -> str:
@@ -161,8 +155,3 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> No
 
     if path is not None and events:
         Trace(replace(header, source="recorded"), tuple(events)).save(path)
-
-
-def failed(events: Sequence[Event]) -> int:
-    """Return the exit status: 1 if an error ended a lane, otherwise 0."""
-    return int(any(isinstance(event, Failed) and event.fatal for event in events))

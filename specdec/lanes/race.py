@@ -12,10 +12,9 @@ from ..loop import Task
 from ..models.view import TargetView
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
-from .executor import generate
+from .executor import generate, OnRead
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
-from .reading import OnRead, reported
 from .transformers import assisted
 
 
@@ -76,11 +75,10 @@ def race(
     """
     judge = rules.make_rule(rule) if isinstance(rule, str) else rule
     task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
-    watched = partial(reported, on_read=on_read) if on_read else lambda task: task
-    lanes = {SPECULATIVE: generate(watched(task(drafter, k, rule=judge)))}
+    lanes = {SPECULATIVE: generate(task(drafter, k, rule=judge), on_read)}
     if peer:
         lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
     # By the same rule, so that both have the same kind of sampler.
     plain_rule = judge if judge.lossless else RejectionSampling()
-    lanes[PLAIN] = generate(watched(task("none", 0, rule=plain_rule, lane=PLAIN)))
+    lanes[PLAIN] = generate(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
     return interleave(lanes)
