@@ -38,7 +38,7 @@ from .models import native
 from .rules import make_rule
 from .settings import RunRequest
 from .traces.file import Header, live_header, Trace
-from .types import Choice, SamplingParams, Step
+from .types import Choice, Refused, refusing, SamplingParams, Step
 from .verify import Rule
 
 REPORT_EVERY_S = 0.25
@@ -92,14 +92,15 @@ class Engine:
             device: "cpu", "cuda", or "auto": a GPU if one works.
             spared_cores: processors that torch leaves to other programs.
 
-        Raises ValueError if an argument cannot name what it should.
+        Raises Refused if an argument cannot name what it should.
         """
         drafts = draft if isinstance(draft, list | tuple) else [] if draft is None else [draft]
         in_memory = not isinstance(target, str | Path)
         if any(isinstance(each, str | Path) == in_memory for each in drafts):
-            raise ValueError("name both target and draft, or give both as models in memory")
+            raise Refused("name both target and draft, or give both as models in memory")
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
-        self._dtype = zoo.dtype_of(dtype)
+        with refusing():
+            self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
         self._models: zoo.Family | None = None
         self._loading = threading.Lock()
@@ -108,11 +109,12 @@ class Engine:
     def models(self) -> zoo.Family:
         """The loaded models: `target`, `tokenizer`, and `drafters` by name. Loads them, if `prepare` has not.
 
-        Raises ValueError with one sentence if they cannot be found, do not fit into memory, or do not fit each other.
+        Raises Refused if they cannot be found, do not fit into memory, or do not fit each other.
         """
         with self._loading:
             if self._models is None:
-                self._models = self._load()
+                with refusing():
+                    self._models = self._load()
             return self._models
 
     def prepare(
@@ -121,10 +123,11 @@ class Engine:
         """Fetch, compile, load and measure whatever a run with these settings needs; yield how far it is.
 
         Unless `measure`, costs are measured only for `adaptive`, which cannot run without them. Closing the iterator
-        ends the work as soon as it can end, and keeps what is done. Raises ValueError as `models` and `choose` do.
+        ends the work as soon as it can end, and keeps what is done. Raises Refused as `models` and `choose` do.
         """
         if missing := [name for name in self._names() if not hub.is_here(name)]:
-            yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
+            with refusing():
+                yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
                 yield from steps("compile", lambda report: native.library())
@@ -178,7 +181,7 @@ class Engine:
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
             details: whether events describe the distributions at each position.
 
-        Raises PromptError for a prompt that is empty or too long, ValueError for anything else that cannot run.
+        Raises PromptError for a prompt that is empty or too long, Refused for anything else that cannot run.
         """
         request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule)
         request, _ = self._settle(request)

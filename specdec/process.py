@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from .events import Failed
 from .settings import RunRequest
 from .traces.file import escaped, line
-from .types import Choice, Step
+from .types import Choice, Refused, Step
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
@@ -87,7 +87,7 @@ class EngineProcess:
 class Call:
     """Iterates over the answers to a call: lines (str), and objects. None is a heartbeat. `close` ends the call.
 
-    Raises the engine's errors as ValueError, whose message is for visitors, or RuntimeError; and ProcessDied.
+    Raises the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
     """
 
     def __init__(self, process: EngineProcess, message: tuple[Any, ...]) -> None:
@@ -227,19 +227,19 @@ class Engines:
         return self._engines[pair, device]
 
     def explain(self, error: Exception) -> Exception:
-        """Convert an error to one that can be pickled. A ValueError of ours keeps its message, which visitors see."""
+        """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
         import torch
 
         from .loop import NO_ROOM
 
-        if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        if isinstance(error, Refused):
             log.info("refused", exc_info=error)
-            return ValueError(*error.args)
+            return Refused(*error.args)
         log.error("a call of the engine failed", exc_info=error)
         if isinstance(error, torch.OutOfMemoryError):
             for engine in self._engines.values():
                 engine.release_memory()
-            return ValueError(NO_ROOM)
+            return Refused(NO_ROOM)
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 

@@ -22,7 +22,7 @@ from ..figures.digest import digests
 from ..lanes import probe
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter
 from ..paths import write_text
-from ..types import Costs
+from ..types import Costs, Refused
 from .measure import Case, measure_pairs, prediction, Row, row
 from .prompts import PROMPTS, QUESTIONS
 
@@ -67,7 +67,7 @@ def measure(
 def probed_costs(engine: Engine, drafter: str, text: str) -> Costs | None:
     """Measure the costs of a drafter after `text`, or after a text that repeats itself if it drafts nothing there."""
     for probed in (text, probe.TEXT):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(Refused):
             return probe.measure(engine.models, engine.models.wrapped(drafter) or drafter, text=probed)
     return None
 

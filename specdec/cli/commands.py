@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import EMBEDDED, ROUNDED, RULES
+from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -108,7 +108,7 @@ def get(
 
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
-    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
+    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = DEFAULT_RULE,
 ) -> int:
     """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
     if rule not in RULES:

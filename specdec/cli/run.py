@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ..events import Event
 from ..lanes.interleave import broken_off
-from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
+from ..methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
@@ -82,7 +82,7 @@ def run(
     if save is not None:
         check_writable(save)
     if server is not None:
-        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
+        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != DEFAULT_RULE:
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watch_server(request, server, plain)
         save_trace(save, header, events)

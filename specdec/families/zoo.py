@@ -34,7 +34,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import FAMILY
 from ..text import ids_of, Pieces
-from ..types import Costs, PromptError
+from ..types import Costs, PromptError, Refused
 from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
@@ -91,12 +91,12 @@ class Family:
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        Raises ValueError for an unknown drafter.
+        Raises Refused for an unknown drafter.
         """
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
-            raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
+            raise Refused(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         loaded = self.drafters[name]
         exit_layer = loaded.part if loaded.method.part == EXIT else 0
         view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
