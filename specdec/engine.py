@@ -38,7 +38,7 @@ from .models import native
 from .rules import make_rule
 from .settings import RunRequest
 from .traces.file import Header, live_header, Trace
-from .types import Choice, Refused, refusing, SamplingParams, Step
+from .types import Choice, Refused, refusing, SamplingParams, Step, StepName
 from .verify import Rule
 
 REPORT_EVERY_S = 0.25
@@ -293,7 +293,7 @@ class Engine:
         return family
 
 
-def steps(name: str, work: Callable[[Report], object]) -> Iterator[Step]:
+def steps(name: StepName, work: Callable[[Report], object]) -> Iterator[Step]:
     """Do the work in a thread. Yield how far it is, several times a second, and when it is done."""
     state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 

@@ -42,6 +42,8 @@ def measure(
     """
     family = engine.models
     every = [name for name in family.drafters if name != "none"] + [ADAPTIVE] * (DRAFT_MODEL in family.drafters)
+    if unknown := [name for name in drafters if (family.wrapped(name) or name) not in family.drafters]:
+        raise Refused(f"there is no drafter {unknown[0]!r}; choose from {', '.join(every)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else ks for name in drafters or every}
     trials = sum(len(tried) for tried in depths.values() if len(tried) > 1)
     rounds = trials * (CHOOSING_ROUNDS + 1) + len(depths) * (repeats + 1)

@@ -52,7 +52,8 @@ class Session:
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # family -> the drafter and K that `prepare` chose, with nothing given
-        self.step: Step | None = None  # of preparing or of a download, for everybody who waits for it
+        self.preparing: Step | None = None  # how far `_prepared` is, for everybody who waits for it
+        self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
         self._preparing = False
 
@@ -93,7 +94,9 @@ class Session:
                             remark = sentences(remark, item.text, notice("refused"), notice("or_here"))
                             yield Step("running", text=remark)
                         else:
-                            step = item or self.step  # while the call waits: the step of preparing that it waits for
+                            step = (
+                                item or self.preparing
+                            )  # while the call waits: the step of preparing that it waits for
                             is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
@@ -154,16 +157,16 @@ class Session:
             return
         yield Step("running", text=notice("looking"))
         while not self._downloading.acquire(timeout=LOOK_EVERY_S):
-            yield worded(self.step)
+            yield worded(self.download)
         try:
             if missing := [model for model in pair.models if not hub.is_here(model)]:
                 yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
                 with refusing(), contextlib.closing(hub.fetch(missing, menu.memory())) as states:
                     for step in states:
-                        self.step = step
+                        self.download = step
                         yield worded(step)
         finally:
-            self.step = None
+            self.download = None
             self._downloading.release()
 
     def prepare(self) -> None:
@@ -195,12 +198,12 @@ class Session:
                     if isinstance(item, Choice):
                         self.choices[family] = item
                     elif isinstance(item, Step):
-                        self.step = item
+                        self.preparing = item
                         if item.name == "measure" and self.machine.busy():
                             return False
             return True
         finally:
-            self.step = None
+            self.preparing = None
 
 
 def chosen_line(choice: Choice | None) -> str:
