@@ -125,8 +125,8 @@ class Engine:
         Unless `measure`, costs are measured only for `adaptive`, which cannot run without them. Closing the iterator
         ends the work as soon as it can end, and keeps what is done. Raises Refused as `models` and `choose` do.
         """
-        if missing := [name for name in self._names() if not hub.is_here(name)]:
-            with refusing():
+        with refusing():
+            if missing := [name for name in self._names() if not hub.is_here(name)]:
                 yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
@@ -181,7 +181,7 @@ class Engine:
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
             details: whether events describe the distributions at each position.
 
-        Raises PromptError for a prompt that is empty or too long, Refused for anything else that cannot run.
+        Raises Refused for a prompt that is empty or too long, and for anything else that cannot run.
         """
         request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule)
         request, _ = self._settle(request)

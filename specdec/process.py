@@ -210,21 +210,21 @@ def compile_layers() -> None:
 
 
 class Engines:
-    """The engines of this process by pair and device. Of pairs, only the last one stays loaded."""
+    """The engines of this process by family and device. Of pairs, only the last one stays loaded."""
 
     def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
         self._engines = dict(engines)
 
-    def get(self, pair: str, device: str) -> Any:
+    def get(self, family: str, device: str) -> Any:
         from .engine import Engine
         from .families.presets import parse_pair
 
-        if (pair, device) not in self._engines:
-            if parse_pair(pair):
+        if (family, device) not in self._engines:
+            if parse_pair(family):
                 for other in [key for key in self._engines if parse_pair(key[0])]:
                     self._engines.pop(other).close()
-            self._engines[pair, device] = Engine(pair, device=device, spared_cores=1)  # one core is left to the page
-        return self._engines[pair, device]
+            self._engines[family, device] = Engine(family, device=device, spared_cores=1)  # one core is for the page
+        return self._engines[family, device]
 
     def explain(self, error: Exception) -> Exception:
         """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
@@ -258,9 +258,9 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def prepare(engines: Engines, send: Send, pair: str, device: str) -> None:
-    """Fetch, compile, load and measure what a run of this pair needs that leaves drafter and K open."""
-    engine = engines.get(pair, device)
+def prepare(engines: Engines, send: Send, family: str, device: str) -> None:
+    """Fetch, compile, load and measure what a run of this family needs that leaves drafter and K open."""
+    engine = engines.get(family, device)
     with contextlib.closing(engine.prepare()) as steps:
         for step in steps:
             send(step)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from .exposure import limits
 from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULES
-from .types import check_k, has_lone_surrogate, PromptError, Refused, SamplingParams, TranslatableText
+from .types import check_k, has_lone_surrogate, Refused, SamplingParams, TranslatableText
 
 USUAL = SamplingParams()  # the default settings
 REQUIRED = Parameter.empty  # the `default` of a setting that has none
@@ -113,8 +113,8 @@ SETTINGS = {
 class RunRequest:
     """The settings of a run, checked as far as no model is needed for it.
 
-    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects.
-    Raises PromptError for a bad prompt, Refused for anything else.
+    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects. `family` is the
+    name of what must be loaded, such as a pair's. Raises Refused for what cannot run.
     """
 
     prompt: Any
@@ -152,10 +152,10 @@ class RunRequest:
 
 
 def check_text(prompt: str) -> None:
-    """Raise PromptError for a prompt that is empty, or that no tokenizer reads."""
+    """Raise Refused for a prompt that is empty, or that no tokenizer reads."""
     if not prompt.strip():
-        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
+        raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if has_lone_surrogate(prompt):
-        raise PromptError(
+        raise Refused(
             TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
         )

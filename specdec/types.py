@@ -48,7 +48,7 @@ class Refused(ValueError):
 
 
 class PromptError(Refused):
-    """Raised for a prompt that cannot be run. The message says what the user can do."""
+    """Raised by `loop.py` for a prompt that cannot be run."""
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import FAMILY
 from ..text import ids_of, Pieces
-from ..types import Costs, PromptError, Refused
+from ..types import Costs, Refused
 from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
@@ -122,7 +122,7 @@ class Family:
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
-        """Encode a text or the messages of a chat; token ids stay as they are. Raises PromptError for anything else."""
+        """Encode a text or the messages of a chat; token ids stay as they are. Raises Refused for anything else."""
         if isinstance(prompt, str):
             text_ids = ids_of(prompt, self.tokenizer) if self.chat is None else self.chat.tokens(prompt, self.tokenizer)
             return text_ids if self.chat else [*self.prefix, *text_ids]
@@ -130,9 +130,9 @@ class Family:
             return [int(token) for token in prompt]  # type: ignore[arg-type]
         if all(isinstance(message, Mapping) and {"role", "content"} <= message.keys() for message in prompt):
             if self.chat is None:
-                raise PromptError("This target has no chat template: give a text or token ids instead of messages.")
+                raise Refused("This target has no chat template: give a text or token ids instead of messages.")
             return self.chat.conversation(prompt, self.tokenizer)  # type: ignore[arg-type]
-        raise PromptError(
+        raise Refused(
             "A prompt is a text, a list of messages with role and content, or a list of token ids below "
             f"{self.target.vocabulary}."
         )

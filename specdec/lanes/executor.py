@@ -20,7 +20,7 @@ def generate(task: Task, on_read: OnRead | None = None) -> Generator[Event, None
     """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
 
     `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.
-    Raises PromptError as `loop.generate` does.
+    Raises Refused as `loop.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
         return loop.generate(task, executor=ReportingExecutor(task, on_read) if on_read else None)

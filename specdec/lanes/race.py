@@ -70,7 +70,7 @@ def race(
 
     `on_read` is told how much of a long prompt a lane has read.
 
-    Raises PromptError for a prompt that is empty or too long; Refused for any other argument that cannot run, such
+    Raises Refused for a prompt that is empty or too long, and for any other argument that cannot run, such
     as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
     judge = rules.make_rule(rule) if isinstance(rule, str) else rule

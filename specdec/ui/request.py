@@ -7,7 +7,7 @@ from typing import Any
 from ..families import presets
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import check_text, RunRequest, Setting, SETTINGS
-from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, PromptError, Refused
+from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, Refused
 from .menu import drafters, families, has_peer, is_offered
 from .text import sentences, strings, translated
 
@@ -67,7 +67,7 @@ def check_prompt(prompt: Any) -> str:
         raise Refused(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
     try:
         check_text(prompt)
-    except PromptError as error:
+    except Refused as error:
         raise Refused(translated(error.args[0])) from None
     return prompt
 
