@@ -9,7 +9,9 @@ from ..events import Committed, Drafted, Event, Position, Verified
 from ..methods import RULES
 from ..types import TranslatableText, Tree
 
-REJECTION, NOISE, BLOCK = (RULES[key].name for key in ("rejection", "shared_noise", "block"))  # in traces
+REJECTION = RULES["rejection"].name  # the names of rules in traces
+NOISE = RULES["shared_noise"].name
+BLOCK = RULES["block"].name
 LOSSLESS = {rule.name: rule.lossless for rule in RULES.values()}
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
