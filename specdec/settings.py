@@ -97,10 +97,7 @@ SETTINGS = {
         Setting(
             "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULES)}; typical is lossy", sampling=False,
         ),
-        Setting(
-            "family", str, EMBEDDED, "the target", sampling=False, label="target",
-            flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
-        ),
+        Setting("family", str, EMBEDDED, "the target", sampling=False, label="target"),  # --target of the command
         Setting(
             "peer", bool, False, "add a lane: transformers' own assisted generation", sampling=False,
             flag=Flag(Literal["transformers"] | None, None, "add a lane: transformers' own assisted generation"),

@@ -127,7 +127,7 @@ def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
 
 
 def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path, shallow: str) -> None:
-    saved, family = tmp_path / "run.jsonl", ["--family", shallow]
+    saved, family = tmp_path / "run.jsonl", ["--target", shallow]
     assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
     assert "transformers, assisted" in out and "against plain decoding" in out and "failed" not in out
@@ -153,9 +153,9 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         pytest.param(["x", "--drafter", "adaptive:none"], "its depth cannot be chosen", marks=pytest.mark.long),
         (["x", "--drafter", "medusa", "--peer", "transformers"], "supports a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
-        (["x", "--family", "/nowhere"], "no folder 'target'"),
+        (["x", "--target", "/nowhere"], "no folder 'target'"),
         (["x", "--target", ""], "--target is empty"),
-        (["x", "--draft", "y"], "belongs to a --target"),
+        (["x", "--draft", "/nowhere"], "'/nowhere'"),
         (["x", "--drafter", "adaptive:adaptive"], "adaptive cannot wrap adaptive"),
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--nonsense"], "No such option"),

@@ -31,9 +31,10 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting."""
+    """Return `command` with an argument for the prompt and a flag for each other setting. `family` is --target."""
     others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
-    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
+    settings = [setting for setting in SETTINGS.values() if setting.name != "family"]
+    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in settings]
     wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
     wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
     wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
@@ -54,7 +55,7 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
 @with_settings
 def run(
     *,
-    target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
+    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
@@ -69,27 +70,27 @@ def run(
     **settings: Any,
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
-    if target is not None and not target.strip():
+    if not target.strip():
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    if target is None and draft:
-        raise ValueError("--draft belongs to a --target")
-    request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
+    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"]), "family": target}
+    request = RunRequest.from_settings(settings)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
-        names = ", ".join(drafters("" if target else request.family))
+        names = ", ".join(drafters(target))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if save is not None:
         check_writable(save)
     if server is not None:
-        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != DEFAULT_RULE:
+        chosen = target, list(draft), request.drafter, request.peer, request.rule
+        if chosen != (EMBEDDED, [], DEFAULT_DRAFTER, False, DEFAULT_RULE):
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watch_server(request, server, plain)
         save_trace(save, header, events)
         return int(broken_off(events) is not None)
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
 
-    engine = Engine(target or request.family, list(draft) or None, dtype=dtype, device=device)
+    engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
     race = engine.start(request, show_step)  # raises ValueError if the settings do not fit the models
     show_step(None)
     note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
@@ -101,7 +102,7 @@ def run(
             if event.lane == "speculative":
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
-        print("\n\n" + report(events, target or request.family, models.precision, note=note))
+        print("\n\n" + report(events, target, models.precision, note=note))
     finally:
         race.events.close()
         save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
