@@ -17,7 +17,7 @@ export function createAccount(texts, part, view, createTerm) {
         passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit);
     const tpot = (/** @type {LaneFigures} */ { tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
       formatDraftingShare = (/** @type {LaneFigures} */ { draftMs, endMs }) =>
-        endMs ? toFixed((draftMs / endMs) * 100, 0) + " %" : "–";
+        endMs ? toFixed((draftMs / endMs) * 100, 0) + "%" : "–";
     const acceptance = (/** @type {LaneFigures} */ { accepted, drafted }) =>
       drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
     /** @param {() => string} figure */

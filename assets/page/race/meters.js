@@ -65,7 +65,7 @@ export function createMeters(texts, root, part, view, createTerm) {
       : "";
     return [
       labels.alpha,
-      figures.alpha == null ? "–" : toFixed(100 * figures.alpha, 0) + " %",
+      figures.alpha == null ? "–" : toFixed(100 * figures.alpha, 0) + "%",
       figures.reported ? judged : texts.server.untold,
       "alpha",
     ];
@@ -136,8 +136,8 @@ export function createMeters(texts, root, part, view, createTerm) {
       name: "alpha",
       top: 1.08,
       marks: [
-        [0.5, "50 %"],
-        [1, "100 %"],
+        [0.5, "50%"],
+        [1, "100%"],
       ],
       label: texts.charts.alpha_aria,
     });
