@@ -211,12 +211,12 @@ class Engine:
         breaks off; the peer's may.
         """
         request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule, peer=peer)
-        race, events = self.start(request, details=details), list[Event]()
-        with closing(race.events) as running:
+        started, events = self.start(request, details=details), list[Event]()
+        with closing(started.events) as running:
             for event in running:
                 events.append(event)
                 on_event(event)
-        trace = Trace(race.header, tuple(events))
+        trace = Trace(started.header, tuple(events))
         if failed := broken_off(events):
             raise RunFailed(f"the lane {failed.lane} broke off: {failed.reason}", trace)
         return trace
