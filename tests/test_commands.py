@@ -279,6 +279,17 @@ def test_what_cannot_be_written_gets_one_sentence() -> None:
     assert done.returncode == 1 and b"cannot be written" in done.stderr and done.stderr.count(b"\n") == 1
 
 
+def test_only_a_failed_write_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable() -> None:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(terminal, "group", unreachable)
+    assert terminal.main(["trace", "x"]) == 1
+    assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
+
+
 @pytest.mark.long
 def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
     done = shell(
