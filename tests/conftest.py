@@ -41,8 +41,7 @@ def quick_process() -> None:
 
 
 @pytest.fixture(scope="session")
-def shallow(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small family, see shallow.py."""
+def shallow(tmp_path_factory) -> str:
     from tests.shallow import write
 
     return str(write(tmp_path_factory.mktemp("families") / "shallow"))
@@ -56,4 +55,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "browser" in report.nodeid]
     if skipped and os.environ.get("CI"):
         terminalreporter.write_line(f"browser tests were skipped: {', '.join(skipped)}", red=True)
-        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED  # type: ignore[union-attr]
+        terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED

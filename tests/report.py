@@ -108,7 +108,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def result_of(kind: str, long: bool) -> dict[str, Any]:
-    """The figures of a kind, from a process of its own."""
     began = time.monotonic()
     figures = in_own_process(mutations) if kind == MUTANTS else run_tests(TESTS[kind].split(), kind, long)
     measured = datetime.now(timezone.utc).isoformat(timespec="minutes")
@@ -116,7 +115,6 @@ def result_of(kind: str, long: bool) -> dict[str, Any]:
 
 
 def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
-    """What these tests record, how many of them passed, how many did not, and how many were skipped."""
     marks = "not cuda" if long or kind in WITH_LONG_TESTS else ""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.xml"

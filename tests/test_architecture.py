@@ -43,7 +43,7 @@ ALLOWED = {
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
-# Of `families` what is data, and the way to the Hub: a test holds that the page needs no torch.
+# Of `families` what is data, and the way to the Hub.
 SESSION = {"exposure", "methods", "settings", "types", "families", "process", "ui"}
 PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
 STARTING = {"browser.py"}  # what of it starts a process
@@ -75,7 +75,6 @@ def imported(path: Path) -> set[str]:
 
 
 def module_of(name: str) -> Path | None:
-    """The file that an imported name comes from."""
     while name:
         place = ROOT.parent.joinpath(*name.split("."))
         for path in (place.with_suffix(".py"), place / "__init__.py"):

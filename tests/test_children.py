@@ -3,16 +3,12 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from specdec import children
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_child_sees_its_arguments_and_the_folders_that_were_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_sees_its_arguments_and_the_folders_that_were_asked_for(tmp_path, monkeypatch) -> None:
     (tmp_path / "asked.py").write_text("import sys, specdec\nprint(sys.argv[1:], __name__, specdec.__file__)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir("/")

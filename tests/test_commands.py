@@ -46,7 +46,7 @@ ROW = {
 }  # fmt: skip
 
 
-def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_shows_text_and_figures(capsys) -> None:
     assert terminal.main(["Once upon a time", "--drafter", "draft_model", "-k", "4", "--max-tokens", "24"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Once upon a time")
@@ -56,7 +56,7 @@ def test_the_terminal_shows_text_and_figures(capsys: pytest.CaptureFixture[str])
     assert "\033" not in out  # no colours into a file
 
 
-def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypatch) -> None:
     for name, value in {
         "SPACES_ZERO_GPU": "true",
         "SPACE_ID": "a/b",
@@ -77,7 +77,7 @@ def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypat
     assert served == [("shared", recorded.first_family())]
 
 
-def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
     evil = ("\x1b]0;title\x07", "\x9b2J", "\u202eturned", "\r", " kept\n")
     monkeypatch.setattr(toyrun, "NASTY", evil)
     events = toyrun.events(cycles=10)
@@ -88,9 +88,7 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch: pytest.Mon
     assert "⟨001B⟩]0;title⟨0007⟩" in drawn and "⟨202E⟩turned" in drawn and "kept" in drawn and "⟨001B⟩[2J" in drawn
 
 
-def test_no_error_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file's chat template may raise whatever it likes."""
-
+def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
     def loads(*_: object, **__: object) -> None:
         raise ValueError("no template: \x1b]0;title\x07\u202e")
 
@@ -103,7 +101,7 @@ def test_no_error_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 @pytest.mark.parametrize(("load", "told"), [(0.1, False), (12.0, True)])
-def test_a_machine_that_others_use_is_told(load: float, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_others_use_is_told(load: float, told: bool, monkeypatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
     assert (render.BUSY in render.report(toyrun.events())) is told
@@ -117,16 +115,14 @@ def test_a_peers_other_text_is_told() -> None:
     assert render.TEXT_DIFFERS in render.report(changed) and render.TEXT_DIFFERS not in render.report(same)
 
 
-def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path) -> None:
     for place in (tmp_path, tmp_path / "no" / "run.jsonl"):
         assert terminal.main(["Once", "--max-tokens", "4", "--save", str(place)]) == 1
         told = capsys.readouterr()
         assert not told.out and told.err.startswith(f"specdec: {place}: ") and told.err.count("\n") == 1
 
 
-def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path: Path, shallow: str) -> None:
+def test_the_terminal_races_a_peer(capsys, tmp_path, shallow) -> None:
     saved, family = tmp_path / "run.jsonl", ["--target", shallow]
     assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
@@ -136,8 +132,7 @@ def test_the_terminal_races_a_peer(capsys: pytest.CaptureFixture[str], tmp_path:
     assert LaneStats.from_events(trace.events, "speculative").tokens == 8
 
 
-def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """Drafts reach further than the stop string; what they guessed behind it is not shown."""
+def test_the_terminal_shows_nothing_behind_the_end(capsys) -> None:
     settings = "--drafter draft_model -k 8 --temperature 0".split()
     assert terminal.main(["Q: What is the capital of Italy?\nA:", *settings, "--stop", " is"]) == 0
     shown = capsys.readouterr().out.partition("speculative ")[0]
@@ -171,7 +166,7 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys: pytest.CaptureFixture
         (["app", "--draft", "a/b"], "--draft belongs to a --target"),
     ],
 )
-def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], advice: str) -> None:
+def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) -> None:
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
@@ -191,7 +186,7 @@ def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], argumen
     ],
 )
 def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], advice: str
+    capsys, monkeypatch, arguments: list[str], advice: str
 ) -> None:
     def loads(*_: object, **__: object) -> None:
         raise AssertionError("models were loaded")
@@ -203,9 +198,7 @@ def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
     assert advice in error and error.count("\n") == 1
 
 
-def test_the_traceback_is_shown_to_who_asks(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_traceback_is_shown_to_who_asks(capsys, monkeypatch) -> None:
     monkeypatch.setenv("SPECDEC_DEBUG", "1")
     assert terminal.main(["x", "--temperature", "-1"]) == 2
     first, *_, last = capsys.readouterr().err.splitlines()
@@ -213,12 +206,10 @@ def test_the_traceback_is_shown_to_who_asks(
 
 
 @pytest.mark.long
-def test_the_bench_prints_a_table_and_one_line_of_json(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
-) -> None:
+def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_path, shallow) -> None:
     few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
-    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))  # this process has much to look through
+    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))
     drafters = "draft_model", "prompt_lookup", "adaptive"
     arguments = ["--target", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "-k", "3"]
     arguments += [word for name in drafters for word in ("--drafter", name)]
@@ -241,10 +232,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(
     assert len(table) > 12
 
 
-def test_the_bench_measures_a_pair_from_folders(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: str
-) -> None:
-    """In the Hub's layout, each model with its tokenizer; a target with a chat template is asked questions."""
+def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow) -> None:
     monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
@@ -301,7 +289,7 @@ def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
 @pytest.mark.parametrize(
     "start", [["-m", "specdec"], ["-c", "from specdec.__main__ import main; raise SystemExit(main())"], ["app.py"]]
 )
-def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[str]) -> None:
+def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path, start: list[str]) -> None:
     (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
@@ -310,15 +298,12 @@ def test_ctrl_c_is_quiet_while_modules_are_imported(tmp_path: Path, start: list[
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         timeout=60,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"specdec: stopped\n")
 
 
-def test_ctrl_c_gets_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """And what ran until then is saved."""
+def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
     saved, events = tmp_path / "run.jsonl", toyrun.events()[:9]
 
     def pressed(*_: object, **__: object) -> Iterator[Event]:
@@ -331,9 +316,7 @@ def test_ctrl_c_gets_one_sentence(
     assert list(Trace.load(saved).events) == events
 
 
-def test_a_target_that_failed_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_target_that_failed_is_no_success(monkeypatch, capsys) -> None:
     broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
     monkeypatch.setattr(engine, "race", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
     assert terminal.main(["Once"]) == 1
@@ -349,7 +332,7 @@ def test_a_first_word_that_is_no_command_is_a_prompt() -> None:
         terminal.with_default_command(["aap"])
 
 
-def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch: pytest.MonkeyPatch, shallow: str) -> None:
+def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, shallow) -> None:
     seeds: list[set[int]] = []
 
     def measure_pairs(*given: Any) -> Any:

@@ -29,13 +29,13 @@ SHORT = SamplingParams(max_tokens=12)
 
 
 @pytest.fixture(scope="module")
-def engine(shallow: str) -> Iterator[Engine]:
+def engine(shallow) -> Iterator[Engine]:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         yield engine
 
 
 @pytest.fixture(scope="module")
-def in_memory(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
+def in_memory(tmp_path_factory) -> tuple[Any, Any, Any]:
     """A Llama of transformers, a draft for it, and their tokenizer."""
     folders = toypairs.pair_into(tmp_path_factory.mktemp("pair"))
     target, draft = (transformers.AutoModelForCausalLM.from_pretrained(folder) for folder in folders)
@@ -43,15 +43,13 @@ def in_memory(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
 
 
 class Echo:
-    """Drafts the last token again."""
-
     name = "echo"
 
     def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         return Proposal.chain([tokens[-1]] * k) if k else Proposal()
 
 
-def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
+def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
     seen: list[Event] = []
     run = engine.race(PROMPT, "draft_model", 3, params=SHORT, on_event=seen.append)
     assert tuple(seen) == run.events
@@ -63,9 +61,7 @@ def test_a_race_is_a_trace_with_text_and_figures(engine: Engine) -> None:
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
 
 
-def test_models_in_memory_run_as_they_are(
-    in_memory: tuple[Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
@@ -79,22 +75,22 @@ def test_models_in_memory_run_as_they_are(
         for prompt in (messages, tokens):
             run = engine.race(prompt, "draft_model", 3, params=SHORT)
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
-        assert engine.models.target.model is target  # type: ignore[attr-defined]
-        assert engine.choose().speedup > 0 and not stored.file().exists()  # such models have no name to be known by
+        assert engine.models.target.model is target
+        assert engine.choose().speedup > 0 and not stored.file().exists()
 
 
-def test_a_drafter_and_a_rule_can_be_objects(engine: Engine) -> None:
-    plain = ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
+    plain = ids(engine.stream(PROMPT, "none", params=SHORT))
     run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
     assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
     with pytest.raises(ValueError, match="a list is no drafter"):
-        engine.race(PROMPT, [1], 2)  # type: ignore[arg-type]
+        engine.race(PROMPT, [1], 2)
     with pytest.raises(ValueError, match="a Echo is no rule"):
-        engine.race(PROMPT, "none", rule=Echo())  # type: ignore[arg-type]
+        engine.race(PROMPT, "none", rule=Echo())
 
 
-def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine, monkeypatch) -> None:
     forward, left = engine.models.target.forward, iter(range(6))
 
     def breaks(*arguments: Any, **options: Any) -> Any:
@@ -108,8 +104,8 @@ def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine: Engine, mo
     assert len(ids(caught.value.trace.events, "plain")) >= 2
 
 
-def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: str) -> None:
-    before, expected = torch.get_num_threads(), ids(list(engine.stream(PROMPT, "none", params=SHORT)))
+def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
+    before, expected = torch.get_num_threads(), ids(engine.stream(PROMPT, "none", params=SHORT))
     with Engine(shallow, dtype="float32", device="cpu") as other:
         engine.models.resources.threads, other.models.resources.threads = 1, 2
         runs = [each.stream(PROMPT, "draft_model", 3, params=SHORT) for each in (engine, other)]
@@ -121,9 +117,7 @@ def test_two_engines_at_once_and_the_callers_threads(engine: Engine, shallow: st
     assert ids(events[0]) == ids(events[1]) == expected
 
 
-def test_costs_are_measured_once_and_known_to_the_next_engine(
-    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         unknown = engine.choose(measure=False)
@@ -142,7 +136,7 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(
         assert third.choose(measure=False) == unknown
 
 
-def test_costs_of_another_version_are_left(shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_of_another_version_are_left(shallow, tmp_path, monkeypatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         models = engine.models
     monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
@@ -165,12 +159,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "sentence"), BAD, ids=lambda value: str(value)[:40])
-def test_what_cannot_run_is_one_sentence(engine: Engine, change: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_run_is_one_sentence(engine, change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Refused, match=re.escape(sentence)):
         engine.race(**{"prompt": PROMPT, "drafter": "none", **change})
 
 
-def test_what_is_no_model_is_one_sentence(in_memory: tuple[Any, Any, Any]) -> None:
+def test_what_is_no_model_is_one_sentence(in_memory) -> None:
     for arguments, sentence in (
         ({"target": in_memory[0]}, "name the tokenizer of a model in memory"),
         ({"target": 7, "tokenizer": in_memory[2]}, "a int cannot be a model here"),
@@ -208,8 +202,7 @@ engine.close()
 
 
 @pytest.mark.long
-def test_mypy_knows_the_types_of_a_users_program(tmp_path: Path) -> None:
-    """Strictly, against the installed wheel."""
+def test_mypy_knows_the_types_of_a_users_program(tmp_path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     site = tmp_path / "site"
     install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]

@@ -44,7 +44,7 @@ def test_where_the_page_listens_says_who_can_reach_it(host: str, row: str) -> No
     ],
 )
 def test_the_command_line_says_it_before_the_page_is_built(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], said: dict[str, str], row: str
+    monkeypatch, words: list[str], said: dict[str, str], row: str
 ) -> None:
     class Built(Exception):
         pass

@@ -28,7 +28,7 @@ usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once"
 
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from(names), values, max_size=3))
-def test_settings_are_refused_in_a_sentence_or_run_to_the_end(shallow: str, changes: dict[str, Any]) -> None:
+def test_settings_are_refused_in_a_sentence_or_run_to_the_end(shallow, changes: dict[str, Any]) -> None:
     try:
         request = check(**usual | {"max_tokens": 4} | changes)
         *_, last = race(zoo.load(shallow, torch.float32), **request.arguments, details=False)

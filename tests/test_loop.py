@@ -20,7 +20,6 @@ from specdec.proof.toys import TableModel
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import Rule
-from tests.baddrafts import bad_drafts
 from tests.tokens import ids
 
 TARGET = TableModel(12, seed=1, context=256)
@@ -60,7 +59,7 @@ def end(events: Sequence[Event]) -> Finished:
 
 
 def task(drafter: object = None, params: SamplingParams = GREEDY, **changes: object) -> Task:
-    return replace(Task(TARGET, (0, 5), params, drafter or DraftModelDrafter(DRAFT)), **changes)  # type: ignore[arg-type]
+    return replace(Task(TARGET, (0, 5), params, drafter or DraftModelDrafter(DRAFT)), **changes)
 
 
 PLAIN = ids(run(task(NoDrafter())))
@@ -119,8 +118,6 @@ def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]
 
 
 def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
-    """On a GPU it does so in the cycle of its first draft."""
-
     class LateReader(loop.HostExecutor):
         def cycle(self, tokens: Sequence[int], k: int) -> loop.CycleResult:
             return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
@@ -134,7 +131,7 @@ def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:
     drafter = Oracle()
     assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [16]
-    drafter.deepest = 6  # type: ignore[attr-defined]
+    drafter.deepest = 6
     assert [event.k for event in run(task(drafter, k=16)) if isinstance(event, Started)] == [6]
     assert [event.k for event in run(task(drafter, k=3)) if isinstance(event, Started)] == [3]
 
@@ -163,8 +160,6 @@ def test_events_tell_a_consistent_story() -> None:
         last, total = committed.at, total + len(committed.tokens)
         assert committed.total == total
     assert last <= took
-    spent = end(events)
-    assert spent.prefill + spent.draft + spent.verify + spent.other == pytest.approx(spent.at, abs=1e-6)
 
 
 def test_the_light_form_leaves_out_the_distributions_and_nothing_else() -> None:
@@ -190,10 +185,59 @@ class Broken:
         self.calls += 1
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
             return Proposal()
-        return self.draft(k)  # type: ignore[no-any-return]
+        return self.draft(k)
 
 
-BAD = bad_drafts(12)
+Draft = Callable[[int], Any]  # of so many tokens
+V = TARGET.vocabulary
+
+
+def raises(kind: type[BaseException]) -> Draft:
+    def draft(k: int) -> Any:
+        raise kind("out of order")
+
+    return draft
+
+
+def chained(token: Any) -> Draft:
+    return lambda k: Proposal.chain([token] * k)
+
+
+def drawn(change: Callable[[torch.Tensor], Any]) -> Draft:
+    """From changed uniform distributions."""
+    return lambda k: Proposal.chain([1] * k, change(torch.full((k, V), 1.0 / V)))
+
+
+def spoiled(value: float) -> Draft:
+    return drawn(lambda q: torch.cat([q[:-1], q[-1:].index_fill(1, torch.tensor([0]), value)]))
+
+
+BAD = {
+    "raises": raises(RuntimeError),
+    "raises StopIteration": raises(StopIteration),
+    "out of memory": raises(MemoryError),
+    "returns None": lambda k: None,
+    "returns a list": lambda k: [1] * k,
+    "too deep": lambda k: Proposal.chain([1] * (k + 1)),
+    "too many nodes": lambda k: Proposal((1,) * 65, (-1,) * 65),
+    "no tree": lambda k: Proposal((1,) * k, (k,) * k),
+    "too few parents": lambda k: Proposal((1,) * k, ()),
+    "id -1": chained(-1),
+    "id V": chained(V),
+    "id NaN": chained(float("nan")),
+    "id 1.0": chained(1.0),
+    "id of another library": chained(torch.tensor(1)),
+    "parents without tokens": lambda k: Proposal((), (-1,) * k),
+    "NaN in the distribution": spoiled(float("nan")),
+    "negative distribution": spoiled(-0.1),
+    "a sign that the sum hides": drawn(lambda q: q + 0.2 * (torch.eye(V)[2] - torch.eye(V)[3])),
+    "distribution that does not sum to one": drawn(lambda q: q * 2),
+    "distribution that nearly sums to one": drawn(lambda q: q * 1.0005),
+    "rows that make up for each other": drawn(lambda q: q * torch.linspace(0.5, 1.5, len(q))[:, None]),
+    "distribution of zeros": drawn(lambda q: q * 0),
+    "distribution that excludes the token": drawn(lambda q: (q * V / (V - 1)).index_fill(1, torch.tensor([1]), 0.0)),
+    "distribution of another vocabulary": drawn(lambda q: q[:, :5]),
+}
 
 
 @pytest.mark.parametrize("how", BAD)
@@ -222,9 +266,7 @@ def test_a_drafter_that_recovers_stays_on() -> None:
 
 
 class BadTarget(TableModel):
-    """Gives a row of NaN once the text has a certain length."""
-
-    def forward(self, tokens, cache, parents=(), rows=1):  # type: ignore[no-untyped-def]
+    def forward(self, tokens, cache, parents=(), rows=1):
         out = super().forward(tokens, cache, parents, rows)
         if len(cache.tokens) > 20:
             out[-1, 0] = float("nan")
@@ -244,7 +286,7 @@ def test_a_target_that_breaks_ends_the_run_and_keeps_the_text() -> None:
 def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
     stream = generate(task())
     seen = list(itertools.islice(stream, stop_after))
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert ids(seen) == PLAIN[: len(ids(seen))]
     assert list(stream) == []
 
@@ -285,12 +327,12 @@ class BrokenRule(Rule):
 
 
 class BrokenCache(TableModel):
-    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+    def new_cache(self, capacity: int) -> None:
         raise MemoryError("no room for a cache")
 
 
 class FullCard(TableModel):
-    def new_cache(self, capacity: int) -> None:  # type: ignore[override]
+    def new_cache(self, capacity: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
 
@@ -306,8 +348,6 @@ def test_without_room_a_run_ends_in_one_sentence(full: Task) -> None:
 
 
 class BrokenSampler(RandomSampler):
-    """Loses its source of noise in mid-text."""
-
     def at(self, length: int) -> None:
         if length > 20:
             raise OSError("no noise left")
@@ -325,9 +365,7 @@ def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object
 
 @pytest.mark.parametrize("details", [True, False])
 @pytest.mark.parametrize("what", ["cache", "rule", "sampler", "piece", "bytes", "describe"])
-def test_every_run_ends_with_finished_whatever_breaks(
-    what: str, details: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, monkeypatch) -> None:
     one = task(Oracle(), k=3, details=details, piece=" {}".format)
     sampler: Sampler | None = None
     match what:
@@ -338,9 +376,9 @@ def test_every_run_ends_with_finished_whatever_breaks(
         case "sampler":
             sampler = BrokenSampler(0)
         case "piece":
-            one = replace(one, piece=from_the_tenth_call(one.piece))  # type: ignore[arg-type]
+            one = replace(one, piece=from_the_tenth_call(one.piece))
         case "bytes":
-            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))  # type: ignore[arg-type]
+            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))
         case "describe":
             broken = from_the_tenth_call(loop.describe.verification)
             monkeypatch.setattr(loop.describe, "verification", broken)

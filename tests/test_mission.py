@@ -81,7 +81,7 @@ def has_part(place: str) -> bool:
 
 def has_command(place: str) -> bool:
     name, option = place.split()
-    return any(option in one.opts for one in typer.main.get_command(app).commands[name].params)  # type: ignore[attr-defined]
+    return any(option in one.opts for one in typer.main.get_command(app).commands[name].params)
 
 
 FOUND: dict[str, Callable[[str], bool]] = {

@@ -14,7 +14,7 @@ from nbclient import NotebookClient  # noqa: E402
 
 PATH = Path(__file__).resolve().parents[1] / "notebooks" / "workshop.ipynb"
 EXERCISE = "# your code"
-# Small models and short texts, for all that does not hang on what they write; behind the cell that imports the names.
+# Small models and short texts; behind the cell that imports the names.
 SMALL = """class Engine(Engine):
     def __init__(self, target): super().__init__({!r}, dtype="float32", device="cpu")
     def race(self, prompt, drafter, k, *, params=None, **options):
@@ -36,8 +36,7 @@ def solved(book: Any) -> Any:
 
 
 @pytest.mark.long
-def test_it_runs_from_top_to_bottom(shallow: str) -> None:
-    """With the small family, which runs every cell."""
+def test_it_runs_from_top_to_bottom(shallow) -> None:
     book = solved(notebook())
     book.cells.insert(2, nbformat.v4.new_code_cell(SMALL.format(shallow)))
     NotebookClient(book, timeout=240, resources={"metadata": {"path": PATH.parent}}).execute()

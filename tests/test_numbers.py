@@ -41,9 +41,6 @@ def extreme_sampler(rng: random.Random) -> Sampler:
     return sampler
 
 
-# ---- distributions ----
-
-
 def one_hot(size: int, rng: random.Random) -> Tensor:
     return torch.zeros(size).index_fill_(0, torch.tensor([rng.randrange(size)]), 1.0)
 
@@ -90,7 +87,6 @@ KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (
 
 
 def near(distribution: Tensor, rng: random.Random) -> Tensor:
-    """The same distribution, a rounding off at one token."""
     other, token = distribution.clone(), rng.randrange(len(distribution))
     other[token] = torch.nextafter(other[token], torch.tensor(rng.choice([0.0, 2.0])))
     return other
@@ -100,9 +96,6 @@ def two_distributions(rng: random.Random) -> tuple[Tensor, Tensor]:
     size = rng.choice(SIZES)
     p = rng.choice(KINDS)(size, rng)
     return p, near(p, rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng)
-
-
-# ---- invariants ----
 
 
 def must(holds: bool, what: str) -> None:
@@ -129,7 +122,6 @@ def replacing(rng: random.Random) -> None:
     must(not bool((left[p == 0.0] > 0.0).any()), "a residual holds no token that the target excludes")
     if bool((p > q).any()):
         must(not bool((left[q >= p] > 0.0).any()), "a residual holds no token that is drafted often enough")
-    # One token's distribution by rejection sampling: what is kept, and what replaces the rest.
     kept = torch.minimum(p.double(), q.double())
     out = kept + (1.0 - kept.sum()).clamp(min=0.0) * left.double()
     must(float((out - p.double()).abs().max()) <= ROUNDING, "one token has the target's distribution")
@@ -140,7 +132,6 @@ def replacing(rng: random.Random) -> None:
 
 
 def judging(rng: random.Random) -> None:
-    """A chain or a tree of a few drafts, judged by each rule that judges such drafts."""
     size, n = rng.choice(SIZES), rng.choice((1, 2, 3, 5))
     rows = torch.stack([rng.choice(KINDS)(size, rng) for _ in range(n + 1)])
     chain = rng.random() < 0.5
@@ -202,14 +193,14 @@ def broken_invariants(cases: range) -> Counter[str]:
 
 
 @pytest.mark.parametrize("cases", [range(2_000), pytest.param(range(2_000, 10_000), marks=pytest.mark.long)])
-def test_no_invariant_breaks(cases: range, record_property: Callable[[str, object], None]) -> None:
+def test_no_invariant_breaks(cases: range, record_property) -> None:
     broken = broken_invariants(cases)
     record_property("cases", len(cases))
     record_property("invariants broken", broken.total())
     assert not broken
 
 
-def test_a_broken_residual_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_residual_is_seen(monkeypatch) -> None:
     for wrong in (lambda p, q, token: p, lambda p, q, token: p * 0, lambda p, q, token: p.flip(0)):
         monkeypatch.setitem(globals(), "residual", wrong)
         assert broken_invariants(range(120))

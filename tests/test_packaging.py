@@ -66,7 +66,6 @@ OPTIONAL = {"triton", "spaces", "llama-cpp"}
 
 
 def imports(path: Path) -> set[str]:
-    """The packages whose modules a file imports anywhere."""
     nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
@@ -96,8 +95,6 @@ def test_the_package_gives_its_main_names_and_loads_no_torch() -> None:
     assert len([name for name in vars(specdec.Engine) if not name.startswith("_")]) <= 12
 
 
-# ---- the wheel ----
-
 MOST = 30_000_000  # bytes
 LEFT_OUT = {"medusa", "block", "draft_model_story"}  # of the family
 HEAD = ("models", "smollm2", "eagle3")
@@ -116,7 +113,7 @@ def left_out(path: Path) -> bool:
 
 
 @pytest.mark.long
-def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -> None:
+def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel) -> None:
     assert 20_000_000 < sum(len(zlib.compress(path.read_bytes(), 6)) for path in wheel.values()) <= MOST
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "specdec").rglob("*.py")}
     kept = [path for path in (ROOT / "assets").rglob("*") if path.is_file() and not left_out(path)]
@@ -126,9 +123,7 @@ def test_the_wheel_is_light_and_holds_what_a_user_runs(wheel: dict[str, Path]) -
     }
 
 
-def test_menus_hide_what_the_wheel_leaves_out(
-    wheel: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_menus_hide_what_the_wheel_leaves_out(wheel, tmp_path, monkeypatch) -> None:
     for place, path in wheel.items():
         if place.startswith("specdec/assets/family/"):
             (link := tmp_path / place).parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,6 @@ def process() -> Iterator[EngineProcess]:
 
 
 def items(answers: Iterable[Any]) -> list[Any]:
-    """Without heartbeats."""
     return [answer for answer in answers if answer is not None]
 
 
@@ -64,7 +63,7 @@ def texts(log: str) -> dict[str, list[int]]:
     return {lane: [t for e in added if e.lane == lane for t in e.tokens] for lane in ("speculative", "plain")}
 
 
-def test_a_run_over_there_is_a_run_here(process: EngineProcess) -> None:
+def test_a_run_over_there_is_a_run_here(process) -> None:
     here = Engine(device="cpu").race(PROMPT, "draft_model", 3, params=PARAMS)
     answers = items(race_on(process, drafter="draft_model", k=3))
     log = "".join(item for item in answers if isinstance(item, str))
@@ -77,9 +76,7 @@ def test_a_run_over_there_is_a_run_here(process: EngineProcess) -> None:
     assert texts(log) == texts(here.dumps()) and len(there.events) == len(here.events)
 
 
-def test_preparing_says_what_it_does_and_measures_each_drafter_once(
-    shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp_path, monkeypatch) -> None:
     shutil.copytree(build.folder(), tmp_path / "specdec", ignore=shutil.ignore_patterns("*.json"))  # without costs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with contextlib.closing(EngineProcess()) as process:
@@ -92,7 +89,7 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(
 
 
 @pytest.mark.parametrize("after", [0, 5])
-def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process: EngineProcess, after: int) -> None:
+def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process, after: int) -> None:
     whole = run(process)
     running = race_on(process, params=LONG)
     for _ in range(after):
@@ -101,7 +98,7 @@ def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process: Engine
     assert texts(run(process)) == texts(whole)
 
 
-def test_what_the_engine_refuses_arrives_as_it_was_said(process: EngineProcess) -> None:
+def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
     with pytest.raises(Refused) as refused:
         items(race_on(process, prompt="word " * 3000))
     said = refused.value.args[0]
@@ -114,7 +111,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(process: EngineProcess) 
         items(process.call("no such call"))
 
 
-def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch) -> None:
     with contextlib.closing(EngineProcess()) as process:
         monkeypatch.setattr(process, "start", lambda: (_ for _ in ()).throw(OSError("too many open files")))
         with pytest.raises(ProcessDied):
@@ -123,13 +120,11 @@ def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatc
 
 
 def generators_of_ours() -> int:
-    """Count the generators of the project on the stack of the caller."""
     frames = [frame.frame for frame in inspect.stack() if "/specdec/" in frame.filename]
     return sum(bool(frame.f_code.co_flags & inspect.CO_GENERATOR) for frame in frames)
 
 
-def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the engine's process the loop and the lanes' turns; in the page's Gradio's function and what it calls."""
+def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
     counts, encoded = list[int](), list[int]()
 
     class Watched(NoDrafter):
@@ -145,7 +140,7 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
     monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
     sent = list[Any]()
-    calls.run(engines, sent.append, request, "cpu", "", str)  # type: ignore[arg-type]
+    calls.run(engines, sent.append, request, "cpu", "", str)
     assert 0 < max(counts) <= 3
     lines = "".join(item for item in sent if isinstance(item, str)).splitlines()
     assert len(lines) == len(encoded)  # the header and each event, once
@@ -182,7 +177,7 @@ def counted(function: Any, calls: list[int]) -> Any:
 
 
 @pytest.fixture
-def hung(process: EngineProcess) -> Generator[Any, None, None]:
+def hung(process) -> Generator[Any, None, None]:
     """A run that has begun, and whose engine does nothing any more."""
     running = race_on(process, params=LONG)
     while next(running) is None:
@@ -194,11 +189,9 @@ def hung(process: EngineProcess) -> Generator[Any, None, None]:
 
 
 @pytest.mark.long
-def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(
-    process: EngineProcess, hung: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(process, hung, monkeypatch) -> None:
     first = process.start()
-    closing = threading.Thread(target=hung.close, daemon=True)  # as Gradio does, on a thread that nothing may hold up
+    closing = threading.Thread(target=hung.close, daemon=True)
     closing.start()
     closing.join(60)
     assert not closing.is_alive() and first.is_alive()
@@ -212,7 +205,7 @@ def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long
     assert run(process) and not first.is_alive() and process.start() is not first
 
 
-def test_calls_from_many_threads_take_turns(process: EngineProcess) -> None:
+def test_calls_from_many_threads_take_turns(process) -> None:
     found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append(texts(run(process)))) for _ in range(4)]
     for thread in threads:
@@ -222,7 +215,7 @@ def test_calls_from_many_threads_take_turns(process: EngineProcess) -> None:
     assert len(found) == 4 and all(one == found[0] for one in found)
 
 
-def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(process: EngineProcess) -> None:
+def test_a_process_that_dies_breaks_its_call_and_the_next_has_another(process) -> None:
     running = race_on(process, params=LONG)
     while next(running) is None:
         pass
@@ -262,14 +255,14 @@ CALLS = {"fine": fine, "spoil": spoil, "half": half, "wrong": wrong, "full": ful
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+def toy(tmp_path, monkeypatch) -> Iterator[EngineProcess]:
     (tmp_path / "toy_engine.py").write_text(ENGINE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     with contextlib.closing(EngineProcess("toy_engine")) as process:
         yield process
 
 
-def test_its_environment_is_set_before_it_imports_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_environment_is_set_before_it_imports_an_engine(tmp_path, monkeypatch) -> None:
     code = "import os; HERE = os.environ['HERE']; CALLS = {'ask': lambda engines, send: send(HERE)}"
     (tmp_path / "asking_engine.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -279,8 +272,7 @@ def test_its_environment_is_set_before_it_imports_an_engine(tmp_path: Path, monk
 
 
 @pytest.mark.long
-def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy: EngineProcess) -> None:
-    """The call itself keeps its answers, and one that waited for its turn is whole, too."""
+def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(toy) -> None:
     (first,) = items(toy.call("fine"))
     spoiling = toy.call("spoil")
     told = [next(spoiling)]
@@ -291,7 +283,7 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert second != first
 
 
-def test_an_error_of_a_program_is_no_sentence_for_visitors(toy: EngineProcess) -> None:
+def test_an_error_of_a_program_is_no_sentence_for_visitors(toy) -> None:
     with pytest.raises(RuntimeError, match="UnicodeEncodeError: 'utf-8' codec can't encode"):
         items(toy.call("half"))
     with pytest.raises(RuntimeError, match="ValueError: invalid literal"):
@@ -299,7 +291,7 @@ def test_an_error_of_a_program_is_no_sentence_for_visitors(toy: EngineProcess) -
 
 
 @pytest.mark.long
-def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy: EngineProcess) -> None:
+def test_where_a_gpu_has_no_room_a_call_ends_in_a_sentence_and_the_next_is_whole(toy) -> None:
     with pytest.raises(ValueError) as refused:
         items(toy.call("full"))
     assert refused.value.args[0] == NO_ROOM

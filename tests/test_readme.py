@@ -67,7 +67,7 @@ def wrong(words: list[str]) -> str:
         if not rest[0].startswith("-") and " " not in rest[0] and rest[0] != "text":
             return f"there is no subcommand {rest[0]}"
         name = "run"
-    rest = rest[: rest.index("--")] if "--" in rest else rest  # what follows is for another program
+    rest = rest[: rest.index("--")] if "--" in rest else rest
     options = {flag for option in COMMANDS[name].params for flag in (*option.opts, *option.secondary_opts)}
     unknown = flags(rest) - options - {"--version", "--help"}
     return f"{name} has no {', '.join(sorted(unknown))}" if unknown else ""
@@ -108,7 +108,7 @@ def test_the_commands_that_it_names_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "embedded"])
-def test_the_lines_of_python_run(whole: bool, shallow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_of_python_run(whole: bool, shallow, tmp_path, monkeypatch) -> None:
     load = zoo.load
     if not whole:
         monkeypatch.setattr(zoo, "load", lambda *_: load(shallow, torch.float32))

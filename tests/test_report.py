@@ -30,7 +30,7 @@ def test_a_figure_holds_where_it_reaches_its_target() -> None:
 
 
 @pytest.mark.parametrize(("source", "held"), [(PASSES, True), (f"{PASSES}\n{FAILS}", False)])
-def test_a_kind_holds_where_all_of_its_tests_pass(tmp_path: Path, source: str, held: bool) -> None:
+def test_a_kind_holds_where_all_of_its_tests_pass(tmp_path, source: str, held: bool) -> None:
     path = tmp_path / "test_kind.py"
     path.write_text(source)
     assert all(one.holds for one in report.run_tests([str(path)], "faults", False)) is held
@@ -45,7 +45,7 @@ def test_a_kind_whose_process_dies_or_whose_tests_are_gone_does_not_hold() -> No
     assert not all(one.holds for one in report.run_tests(["tests/test_gone.py"], "faults", False))
 
 
-def test_what_tests_record_is_counted_together(tmp_path: Path) -> None:
+def test_what_tests_record_is_counted_together(tmp_path) -> None:
     path = tmp_path / "test_kind.py"
     path.write_text(RECORDS)
     first, second, *_ = report.run_tests([str(path)], "exactness", False)

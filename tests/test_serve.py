@@ -30,14 +30,12 @@ TOO_MUCH = {
 
 @contextlib.contextmanager
 def started(options: list[str], environment: dict[str, str]) -> Iterator[httpx.Client]:
-    """`python app.py` as a process of its own, and a client of it."""
     own = {name: value for name, value in os.environ.items() if name not in SET_BY_HOSTS}
     command = [sys.executable, "-u", "app.py", *options]
     with subprocess.Popen(
         command, cwd=ROOT, env=own | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as app:
         try:
-            assert app.stdout is not None
             printed = ""
             for line in app.stdout:
                 printed += line
@@ -52,11 +50,9 @@ def started(options: list[str], environment: dict[str, str]) -> Iterator[httpx.C
 
 
 def asked(client: httpx.Client, sent: dict[str, Any]) -> dict[str, Any]:
-    """The last line of a run that is called over HTTP."""
     event = client.post("gradio_api/call/v2/run", json=sent).json()["event_id"]
     told = client.get(f"gradio_api/call/run/{event}").text
-    answer: dict[str, Any] = json.loads(json.loads(re.findall(r"^data: (.*)$", told, re.M)[-1])[0])
-    return answer
+    return json.loads(json.loads(re.findall(r"^data: (.*)$", told, re.M)[-1])[0])
 
 
 @pytest.mark.long

@@ -15,7 +15,6 @@ TREES = {path.relative_to(SPECDEC): ast.parse(path.read_text("utf-8")) for path 
 
 
 def places(chosen: Callable[[ast.AST], bool]) -> list[str]:
-    """Where the chosen nodes of the syntax trees stand."""
     every = ((file, node) for file, tree in TREES.items() for node in ast.walk(tree))
     return [f"{file}:{getattr(node, 'lineno', 1)} {name_of(node)}" for file, node in every if chosen(node)]
 

@@ -32,8 +32,6 @@ LONG = replace(SHORT, params=SamplingParams(max_tokens=256, ignore_end=True))
 
 
 class Platform:
-    """Lends a GPU for a call, or refuses it."""
-
     def __init__(self) -> None:
         self.refusal, self.dies = "", False
         self.durations, self.forks, self.ends = list[int](), list[Any](), FORK.SimpleQueue()
@@ -72,7 +70,6 @@ class Platform:
 
 @pytest.fixture(scope="module")
 def lent() -> Iterator[tuple[Platform, Session]]:
-    """The platform, and a session whose embedded pair runs on it."""
     platform, session = Platform(), Session()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=platform.decorator))
@@ -87,7 +84,7 @@ def call(session: Session, request: RunRequest) -> Any:
     return (item for item in session.process.call("run", request, "auto", "", str) if item is not None)
 
 
-def test_a_run_on_a_lent_gpu_is_a_run_here(lent: tuple[Platform, Session]) -> None:
+def test_a_run_on_a_lent_gpu_is_a_run_here(lent) -> None:
     platform, session = lent
     asking, choice, *lines = call(session, SHORT)
     there, here = Trace.loads("".join(lines)), Engine().race(SHORT.prompt, "draft_model", 3, params=SHORT.params)
@@ -99,7 +96,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent: tuple[Platform, Session]) -> No
     assert platform.ends.get() == "whole" and session.process._process is None  # nothing was on the CPU
 
 
-def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent, monkeypatch) -> None:
     platform, session = lent
     with contextlib.closing(session.run(LONG)) as running:
         assert any(item and isinstance(item, str) for item in running)
@@ -115,7 +112,7 @@ def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent: Any, monkey
         list(running)
 
 
-def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) -> None:
     platform, session = lent
     monkeypatch.setattr(platform, "refusal", QUOTA)
     *items, last = (item for item in session.run(SHORT) if item)
@@ -124,7 +121,7 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent: Any, monkeypa
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 
-def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent, monkeypatch) -> None:
     platform, session = lent
 
     def mistaken(*_: Any) -> None:
@@ -135,7 +132,7 @@ def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent: Any, monkeypatch: py
         list(call(session, SHORT))
 
 
-def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spaces_comes_before_torch_and_a_gpu_is_shared(tmp_path, monkeypatch) -> None:
     code = "import sys; sys.exit(7 if not {'torch', 'gradio'} & {*sys.modules} else 'too late')"
     (tmp_path / "spaces.py").write_text(code, encoding="utf-8")
     monkeypatch.setenv("SPACES_ZERO_GPU", "true")

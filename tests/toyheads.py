@@ -38,16 +38,14 @@ def shape(vocabulary: int = 23, **changes: Any) -> transformers.LlamaConfig:
     )  # fmt: skip
 
 
-def decoder(config: transformers.LlamaConfig, seed: int = 0) -> Any:
-    """By transformers, in fp32, with norms that are no ones and logits that are no draw."""
+def decoder(config: transformers.PretrainedConfig, seed: int = 0) -> Any:
+    """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "norm" in name:
-                parameter.add_(torch.randn_like(parameter) * 0.2)
-            else:
-                parameter.mul_(6.0)
+        for parameter in model.parameters():
+            vector = parameter.dim() == 1
+            parameter.copy_(parameter + 0.2 * torch.randn_like(parameter) if vector else 6.0 * parameter)
     return model
 
 
@@ -147,7 +145,6 @@ EXIT_LAYER = 2
 
 
 def drafts_on(target: Transformer) -> dict[str, Any]:
-    """What drafts for it on the device."""
     return {
         "early_exit": EXIT_LAYER,
         "medusa": MedusaHeads(medusa_weights(), target),
@@ -244,8 +241,6 @@ class Run:
 
 
 def exact_texts(target: Any, prompt: Sequence[int], params: SamplingParams) -> JointDistribution:
-    """The target's own distribution of texts of `params.max_tokens` tokens."""
-
     def row(text: tuple[int, ...]) -> list[float]:
         logits = target.forward([*prompt, *text], target.new_cache(len(prompt) + params.max_tokens))
         return probabilities(logits[-1:], params)[0].tolist()

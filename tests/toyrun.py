@@ -60,7 +60,7 @@ PARENTS = (-1, -1, 0, 0, 0, 1, 2)
 TREES: tuple[tuple[tuple[Status, ...], tuple[int, ...]], ...] = (
     (("rejected", "accepted", "discarded", "discarded", "discarded", "accepted", "discarded"), (1, 5)),
     (("accepted", "discarded", "rejected", "rejected", "rejected", "discarded", "discarded"), (0,)),
-    (("rejected", "rejected", *["discarded"] * 5), ()),  # type: ignore[list-item]
+    (("rejected", "rejected", *["discarded"] * 5), ()),
 )
 
 
@@ -180,7 +180,6 @@ def committed(
 
 
 def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
-    """Both lanes, in the order of their clocks."""
     both = [*speculative(cycles), *plain(tokens)]
     return sorted(both, key=lambda event: getattr(event, "at", getattr(event, "end", 0.0)))
 

@@ -26,13 +26,8 @@ from tests.report import at_least, Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("sampling", "verify", "rules", "loop")
-TESTS = (
-    "test_sampling.py",
-    "test_loop.py",
-    "drafters/test_drafters.py",
-    "proof/test_lossless.py",
-    "test_rules.py",
-)  # in this order, but the test file of the mutated file runs first
+# In this order, but the test file of the mutated file runs first.
+TESTS = "test_sampling.py test_loop.py drafters/test_drafters.py proof/test_lossless.py test_rules.py".split()
 TEST_SECONDS = 60  # time limit of a test; without a mutant, each takes less than a fifth of it
 CPU_FACTOR = 3  # limit of a test run, as a multiple of the CPU time that it takes without a mutant
 MEMORY = 6 * 2**30  # limit of a test run in bytes; without a mutant, the tests need a quarter of it

@@ -53,7 +53,5 @@ def flag(name: str) -> str:
 
 
 class Tuple(argparse.Action):
-    """Stores all values of an option as a tuple."""
-
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, tuple(values))

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ from tools.bench import __main__ as bench
 from tools.bench import gpu
 
 
-def test_without_a_gpu_the_suite_ends_with_one_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_gpu_the_suite_ends_with_one_sentence(capsys, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert bench.main(["--suite", "gpu", "--json", str(tmp_path / "report.json")]) == 2
     error = capsys.readouterr().err
@@ -24,7 +21,7 @@ def test_without_a_gpu_the_suite_ends_with_one_sentence(
 
 
 @pytest.mark.parametrize("stage", ["about", "embedded", "steps", "generate", "zero"])
-def test_a_stage_gives_rows_of_json(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_gives_rows_of_json(stage: str, capsys) -> None:
     gpu.main(stage, "cpu")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows
@@ -39,10 +36,7 @@ def test_a_stage_gives_rows_of_json(stage: str, capsys: pytest.CaptureFixture[st
         assert all(row["seconds_per_step"] > 0.0 for row in rows)
 
 
-def test_a_stage_that_breaks_or_hangs_costs_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its rows stay; the next start measures it again, and those that went well no more."""
+def test_a_stage_that_breaks_or_hangs_costs_no_other(tmp_path, monkeypatch, capsys) -> None:
     codes = {
         "good": "print('a word'); print('{\"x\": 1}')",
         "bad": "print('{\"x\": 2}', flush=True); import os; os.abort()",
@@ -59,7 +53,7 @@ def test_a_stage_that_breaks_or_hangs_costs_no_other(
     def report() -> dict[str, Any]:
         assert bench.main(["--suite", "gpu", "--device", "cpu", "--json", str(path)]) == 0
         capsys.readouterr()
-        return json.loads(path.read_text())  # type: ignore[no-any-return]
+        return json.loads(path.read_text())
 
     first = report()
     ended = {name: rows[-1]["ended"] for name, rows in first["stages"].items()}

@@ -1,7 +1,5 @@
 """Prompts of one's own: a row for each, the slowest first, and its run opens on the page."""
 
-from pathlib import Path
-
 import pytest
 
 from specdec import cli as terminal
@@ -9,9 +7,7 @@ from specdec import Engine, Trace
 from specdec.bench.own import measure_prompts, read_prompts
 
 
-def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(
-    shallow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, capsys) -> None:
     file, saved = tmp_path / "prompts.txt", tmp_path / "worst.jsonl"
     file.write_text('Once upon a time\n\n{"prompt": "def main():"}\n', encoding="utf-8")
     words = ["bench", "--target", shallow, "--prompts", str(file), "--drafter", "draft_model", "-k", "2"]
@@ -24,7 +20,7 @@ def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(
     assert len(frame) == 4 and frame["speedup"].dropna().is_monotonic_increasing
 
 
-def test_a_file_without_prompts_says_what_to_write(tmp_path: Path) -> None:
+def test_a_file_without_prompts_says_what_to_write(tmp_path) -> None:
     for content, sentence in (("\n", "holds no prompt"), ('{"text": "x"}', "line 1: JSON needs `prompt`")):
         (tmp_path / "wrong").write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=sentence):

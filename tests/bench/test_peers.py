@@ -16,9 +16,7 @@ from tools.bench.options import SUITES
 
 
 @pytest.mark.long
-def test_the_report_of_a_family_stands_beside_transformers(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shallow: str
-) -> None:
+def test_the_report_of_a_family_stands_beside_transformers(capsys, monkeypatch, shallow) -> None:
     monkeypatch.setattr(methods, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
     asked = ["--suite", "embedded", "--target", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]

@@ -74,7 +74,6 @@ def worlds() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("alpha", "costs", "confidence"), worlds())
 def test_regret_stays_within_two_per_cent(alpha: float, costs: Costs, confidence: float) -> None:
-    """In the long run, and nearly so within the hundred tokens of one text."""
     best = best_fixed(alpha, costs)
     for tokens, seeds, least in ((3000, 3, 0.98), (100, 30, 0.965)):
         rates = []
@@ -85,40 +84,23 @@ def test_regret_stays_within_two_per_cent(alpha: float, costs: Costs, confidence
 
 
 def test_it_rests_where_drafting_loses_and_tries_again() -> None:
-    world = World(0.02, 3)
-    drafter, depths = AdaptiveDrafter(world, DEAR), []
-    text = [0]
-    for _ in range(400):
-        depths.append(len(drafter.propose(text, 8, GREEDY, RandomSampler(0))))
-        text.append(-len(text))
-    assert depths.count(0) > 350
-    assert any(depths[200:])
-
-
-def test_at_rest_the_drafter_is_not_asked_but_at_the_prefill_it_is() -> None:
-    asked = list[int]()
+    """At rest the drafter is not asked; at the prefill it is."""
+    asked, depths, text = list[int](), list[int](), [0]
 
     class Asked(World):
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
             asked.append(k)
             return super().propose(tokens, k, params, sampler)
 
-    drafter, text = AdaptiveDrafter(Asked(0.02, 3), DEAR), [0]
+    drafter = AdaptiveDrafter(Asked(0.02, 3), DEAR)
     drafter.propose(text, 0, GREEDY, RandomSampler(0))
-    for _ in range(100):
+    for _ in range(400):
         text.append(-len(text))
-        drafter.propose(text, 8, GREEDY, RandomSampler(0))
-    assert asked[0] == 0 and 2 < len(asked) < 30 and all(asked[1:])
+        depths.append(len(drafter.propose(text, 8, GREEDY, RandomSampler(0))))
+    assert any(depths[200:]) and asked[0] == 0 and all(asked[1:]) and 2 < len(asked) < 50
 
 
 def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:
     costs = Costs(0.05, (1.0,) * 9, draw=5.0)
     depths = [AdaptiveDrafter(World(0.9, 1), costs).depth([0], 8, temperature) for temperature in (0.0, 0.8)]
     assert depths == [8, 1]  # 1: a trial, which shows whether that changed
-
-
-def test_costs_go_on_as_they_grew() -> None:
-    costs = Costs(0.1, (1.0, 1.2, 1.4), 0.05)
-    assert costs.cycle(0) == 1.0
-    assert costs.cycle(2) == pytest.approx(0.2 + 1.4 + 0.05)
-    assert costs.verify(4) == pytest.approx(1.8)

@@ -1,8 +1,6 @@
 """The block drafter and the MTP layer against naive second implementations, like the heads in `test_heads.py`."""
 
-import json
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,25 +9,20 @@ import torch.nn.functional as F
 
 from specdec.drafters.block import BlockDrafter, BlockHead, BlockLayout
 from specdec.drafters.mtp import MTPDrafter, MTPHead
-from specdec.families.published import load_head
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.sampling import probabilities
 from tests.drafters.naiveheads import naive_correction, naive_mtp, naive_slots
-from tests.drafters.test_heads import cycles, GREEDY, Watched
+from tests.drafters.test_heads import cycles, Watched
 from tests.toyheads import (
-    BLOCK,
     block_config,
     block_on,
     block_weights,
-    decoder,
     HEADS,
     MAKERS,
     MASK,
     MODEL,
-    MTP,
     mtp_weights,
-    ours,
     Run,
     shape,
     SLOTS,
@@ -43,9 +36,6 @@ from tools.train import mtp as train_mtp
 
 
 def test_a_block_says_what_the_naive_one_says() -> None:
-    """Each slot's distribution is of the one pass, corrected by the token drafted before it: it is drawn from, and
-    told.
-    """
     run = Watched(MAKERS["block"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -62,29 +52,13 @@ def test_a_block_is_as_long_as_it_was_trained_and_may_end_the_context() -> None:
     assert Run(MAKERS["block"], end).propose(1).tokens == Run(MAKERS["block"], end).propose(3).tokens[:1]
 
 
-def test_the_slots_are_drawn_in_order_whatever_was_asked_for() -> None:
-    """A shorter draft is the beginning of a longer one: the pass is the same."""
-    drafts = [Run(MAKERS["block"]).propose(k, params=GREEDY).tokens for k in range(1, SLOTS + 1)]
-    assert all(long[: len(short)] == short for short, long in pairwise(drafts))
-
-
 def test_an_mtp_layer_says_what_the_naive_one_says() -> None:
-    """Within a draft its own state takes the target's place; after it the target's own states count."""
     run = Watched(MAKERS["mtp"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
         for index in range(len(proposal)):
             expected = naive_mtp(mtp_weights(), text, list(proposal.tokens[:index]))
             assert torch.allclose(next(logits), expected, atol=1e-4)
-
-
-def test_the_shared_output_matrix_is_the_targets_own() -> None:
-    """Also of a target that ties it to no embedding."""
-    untied = decoder(shape(tie_word_embeddings=False), seed=3)
-    head = MTPHead(Config.parse(shape().to_dict()), mtp_weights(), ours(untied), norm_output=False)
-    states = torch.randn(4, head.target.width)
-    normed = states * (states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * mtp_weights()["shared_head.norm.weight"]
-    assert torch.allclose(head.decoder.logits(states), normed @ untied.lm_head.weight.T, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["block", "mtp"])
@@ -146,16 +120,6 @@ def test_training_and_drafting_compute_the_same_mtp_steps() -> None:
         for i in range(len(text) - train_mtp.STEPS):
             expected = naive_mtp(mtp_weights(), text[: i + 2], text[i + 2 : i + 2 + step])
             assert torch.allclose(states[0, i] @ loss.output.T, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("part", "weights", "config"), [(BLOCK, block_weights(), block_config()), (MTP, mtp_weights(), shape().to_dict())]
-)
-def test_folders_are_read(part: BlockHead | MTPHead, weights: Any, config: Any, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    read = load_head(tmp_path, weights, TARGET, None)
-    assert isinstance(read, type(part))
-    assert (read.taps, read.parameters) == (part.taps, part.parameters)
 
 
 def layout(**changes: Any) -> BlockLayout:

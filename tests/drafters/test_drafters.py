@@ -13,7 +13,7 @@ from specdec.loop import check_proposal, generate, Task
 from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel
 from specdec.proof.warp import warped
-from specdec.sampling import probabilities, RandomSampler, Sampler
+from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids
 from tests.toyheads import Make, MAKERS, Run, TARGET, TEXT, view_of, WARM
@@ -93,13 +93,11 @@ def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
 
 
 class Faulty:
-    """Drafts, and then does not deliver, in the second cycle that wants a draft."""
-
     def __init__(self, inner: object, how: str) -> None:
         self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
 
     def propose(self, tokens: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        proposal = self.inner.propose(tokens, k, params, sampler)  # type: ignore[attr-defined]
+        proposal = self.inner.propose(tokens, k, params, sampler)
         self.calls += k > 0
         if k and self.calls == 2:
             if self.how == "raises":
@@ -113,24 +111,13 @@ class Faulty:
 @pytest.mark.parametrize("how", ["raises", pytest.param("gives NaN", marks=pytest.mark.long)])
 def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
     params = SamplingParams(max_tokens=24)
-    events = events_of(lambda view: Faulty(make(view), how), params, 3)  # type: ignore[arg-type,return-value]
+    events = events_of(lambda view: Faulty(make(view), how), params, 3)
     assert [event.fatal for event in events if isinstance(event, Failed)] == [False]
     assert ids(events) == plain_text(24)
     assert isinstance(events[-1], Finished) and events[-1].reason == "length"
     failed = next(event.cycle for event in events if isinstance(event, Failed))
     plain = not any(isinstance(event, Drafted) for event in events_of(make, params, 3))
     assert plain or any(isinstance(event, Drafted) and event.cycle > failed for event in events)
-
-
-def test_draft_model_reports_the_distribution_it_drew_from() -> None:
-    proposal = DraftModelDrafter(MODEL).propose(TEXT, 4, WARM, RandomSampler(2))
-    assert proposal.probs is not None
-    prefix = list(TEXT)
-    for token, distribution in zip(proposal.tokens, proposal.probs, strict=True):
-        expected = probabilities(MODEL.logits(tuple(prefix))[None], WARM)[0]
-        assert torch.equal(distribution, expected)
-        assert distribution[token] > 0
-        prefix.append(token)
 
 
 def test_draft_model_stops_at_its_own_context() -> None:
@@ -166,16 +153,6 @@ def lookup(text: list[int], k: int) -> tuple[int, ...]:
 )
 def test_prompt_lookup_copies_what_followed_the_longest_and_latest_match(text: list[int], draft: tuple[int]) -> None:
     assert lookup(text, 3) == draft
-
-
-def test_prompt_lookup_keeps_up_with_a_growing_text() -> None:
-    drafter, text = PromptLookupDrafter(), [1, 2, 3]
-    for token in (1, 2, 3, 1, 9, 2, 3):
-        text.append(token)
-        assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == lookup(text, 3)
-
-
-# ---- whose distribution a draft is from ----
 
 
 def test_drafts_are_warped_as_the_target_is() -> None:

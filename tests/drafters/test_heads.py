@@ -47,8 +47,6 @@ from tools.train import medusa as train_medusa
 
 
 class Watched(Run):
-    """Remembers the logits of every drafted token."""
-
     def __init__(self, make: Make) -> None:
         super().__init__(make)
         assert isinstance(self.drafter, ChainDrafter)
@@ -59,7 +57,7 @@ class Watched(Run):
             self.logits.append(step(pending)[0].clone())
             return self.logits[-1]
 
-        self.drafter.step = lambda pending: watched(pending)[None]  # type: ignore[method-assign]
+        self.drafter.step = lambda pending: watched(pending)[None]
 
 
 GREEDY = SamplingParams()
@@ -81,7 +79,6 @@ def cycles(run: Run, count: int, k: int, seed: int, params: SamplingParams = WAR
 def test_medusa_says_what_the_naive_one_says(
     outputs: int, blocks: int, stored: torch.dtype | None, error: float
 ) -> None:
-    """With the target's output matrix, and with a matrix for every head, of which 8 bits do."""
     weights = medusa_weights(outputs=outputs, blocks=blocks)
     run = Watched(lambda view: MedusaDrafter(view, MedusaHeads(weights, TARGET, stored=stored)))
     seen = cycles(run, 9, 4, seed=0)
@@ -103,7 +100,6 @@ def test_a_medusa_tree_holds_the_best_choices_of_the_heads() -> None:
 
 
 def test_eagle3_says_what_the_naive_one_says() -> None:
-    """Within a draft its own output takes the features' place; behind it the target's own features count."""
     run = Watched(MAKERS["eagle3"])
     seen, logits = cycles(run, 9, 4, seed=2), iter(run.logits)
     for text, proposal in seen:
@@ -131,7 +127,6 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
             siblings = [tree.tokens[i] for i in tree.children(tree.parents[node])]
             best = [DRAFT_IDS[i] for i in distribution.argsort(descending=True)[: len(siblings)]]
             assert siblings == best
-        # What was left out of the first level is less likely than anything that is in.
         first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
         assert len(tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
 
@@ -171,15 +166,6 @@ def test_the_losses_are_least_where_the_head_says_what_the_target_does() -> None
     assert 0.0 < fresh < wrong
 
 
-def test_a_head_with_the_whole_vocabulary_needs_no_map() -> None:
-    weights = eagle3_weights(ids=range(23))
-    del weights["d2t"], weights["t2d"]
-    head = Eagle3Head(Config.parse(eagle3_config(range(23))), weights, TARGET, TAPS)
-    run = Watched(lambda view: Eagle3Drafter(view, head, 99))
-    run.propose(1)
-    assert torch.allclose(run.logits[0], naive_eagle3(weights, TEXT, []), atol=1e-4)
-
-
 def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
     config, weights = Config.parse(eagle3_config()), eagle3_weights()
     with pytest.raises(ValueError, match=r"lacks midlayer\.hidden_norm"):
@@ -207,7 +193,6 @@ def test_what_is_no_head_for_this_target_is_refused_with_the_reason() -> None:
     ],
 )
 def test_every_random_path_gives_the_targets_distribution(name: str, top_k: int) -> None:
-    """The shipped loop on a real decoder with three tokens; exact up to the decoder's float32."""
     target, known, params = ours(decoder(shape(3), seed=5)), (0, 2), SamplingParams(0.8, top_k=top_k, max_tokens=4)
     medusa = MedusaHeads(medusa_weights(2), target, [(0,), (1,), (0, 0), (0, 1), (1, 0)])
     eagle = Eagle3Head(Config.parse(eagle3_config(known, 3)), eagle3_weights(3, known), target, TAPS)

@@ -63,7 +63,7 @@ def drafted(head: Any, read: dict[int, Tensor]) -> Tensor:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["layout"])
 @torch.inference_mode()
-def test_logits_equal_the_publishers(case: dict[str, Any], tmp_path: Path) -> None:
+def test_logits_equal_the_publishers(case: dict[str, Any], tmp_path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(case["config"]))
     target = Transformer(Config.parse(shape(tie_word_embeddings=False).to_dict()), target_weights(), torch.float32)
     head = load_head(tmp_path, head_weights(case), target, None)

@@ -51,7 +51,6 @@ def test_the_faster_the_others_are_the_sooner_it_ends() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.9), (0.5, 0.8)])
 def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: float, high: float) -> None:
-    """Unsure tokens are kept with the one chance, sure ones with the other."""
     found, rng = Calibration(), random.Random(1)
     chances = {0.2: low, 0.95: high}
     seen = {confidence: list[float]() for confidence in chances}
@@ -65,18 +64,8 @@ def test_a_calibration_finds_how_often_tokens_of_a_confidence_are_kept(low: floa
         assert mean(seen[confidence]) == pytest.approx(chance, abs=0.05)
 
 
-def test_what_was_seen_fades() -> None:
-    share = Share(0.5, 2.0)
-    assert share.value == 0.5 < share.upper
-    share.add(30, 30)
-    assert share.value > 0.9
-    share.add(0, 100)
-    assert share.value < 0.1
-
-
 @pytest.mark.parametrize("others", [(), (2.0,), (2.0, 1.0, -3.0)])
 def test_confidence_in_a_favourite_is_told_against_the_runner_up(others: tuple[float, ...]) -> None:
-    """However many others there are, and wherever it stands; alone it is certain."""
     for place in range(len(others) + 1):
         logits = torch.tensor([[*others[:place], 3.0, *others[place:]]])
         alone = 1.0 if not others else 1.0 / (1.0 + math.exp(-1.0))

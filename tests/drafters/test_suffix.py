@@ -28,7 +28,7 @@ def test_a_shorter_suffix_wins_where_it_expects_more_kept_tokens() -> None:
     # `5 1 2` stood before once, and 9 came; `1 2` stood before five times, and four times 3 4 came.
     text = [5, 1, 2, 9, 0] + [6, 1, 2, 3, 4] * 4
     longer, shorter = [*text, 5, 1, 2], [*text, 7, 1, 2]
-    assert after(shorter) == (3, 4) and after(longer) == (9, 0, 6)  # three sure tokens against 0.8 + 0.8
+    assert after(shorter) == (3, 4) and after(longer) == (9, 0, 6)
     assert after([5, 1, 2, 9, 5, 1, 2, 8, 5, 1, 2, 7] + [6, 1, 2, 3, 4] * 9 + [5, 1, 2]) == (3, 4)
 
 
@@ -38,9 +38,5 @@ def test_a_continuation_ends_where_its_chance_falls_below_the_floor() -> None:
     assert SuffixDrafter(floor=0.0).propose([*text, 1, 2, 3], 8, WARM, RandomSampler(0)).tokens[0] == 69
 
 
-def test_a_suffix_continues_a_loop_as_a_loop_and_keeps_up_with_a_growing_text() -> None:
+def test_a_suffix_continues_a_loop_as_a_loop() -> None:
     assert after([1, 2, 1, 2, 1, 2], k=4) == (1, 2, 1, 2)
-    drafter, text = SuffixDrafter(1, 0), [1, 2, 3]
-    for token in (1, 2, 3, 1, 4, 1, 2):
-        text.append(token)
-        assert drafter.propose(text, 3, WARM, RandomSampler(0)).tokens == after(text, 3)

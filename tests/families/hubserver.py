@@ -38,13 +38,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None: ...
 
-    def do_HEAD(self) -> None:
-        self.answer(body=False)
-
     def do_GET(self) -> None:
-        self.answer(body=True)
-
-    def answer(self, body: bool) -> None:
         path = self.path.partition("?")[0]
         name = next((name for name in self.server.repositories if f"/{name}/" in path), None)
         if name is None:
@@ -54,17 +48,19 @@ class Handler(BaseHTTPRequestHandler):
             files = [{"type": "file", "path": file.name, "size": file.stat().st_size, "oid": oid(file)} for file in
                      sorted(folder.iterdir())]  # fmt: skip
             facts = {"id": name, "sha": SHA, "siblings": [{"rfilename": file["path"]} for file in files]}
-            return self.send(json.dumps(files if "/tree/" in path else facts).encode(), body)
+            return self.send(json.dumps(files if "/tree/" in path else facts).encode())
         if name in self.server.gated:
             return self.refuse(403, "GatedRepo")
-        self.send_file(folder / path.rpartition("/")[2], body)
+        self.send_file(folder / path.rpartition("/")[2])
 
-    def send(self, content: bytes, body: bool) -> None:
+    do_HEAD = do_GET
+
+    def send(self, content: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if body:
+        if self.command == "GET":
             self.wfile.write(content)
 
     def refuse(self, status: int, code: str) -> None:
@@ -73,8 +69,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def send_file(self, file: Path, body: bool) -> None:
-        content, said = file.read_bytes(), self.headers.get("Range", "")
+    def send_file(self, file: Path) -> None:
+        body, content, said = self.command == "GET", file.read_bytes(), self.headers.get("Range", "")
         content = content[::-1] if self.server.garbles else content
         start = int(said.removeprefix("bytes=").partition("-")[0] or 0) if said else 0
         if start and body:

@@ -23,7 +23,7 @@ STRIPPED = PLAIN.replace("m.content", "m.content.strip()")  # the spaces round i
 
 
 @pytest.mark.parametrize("shown", [toypairs.TEMPLATE, PLAIN, STRIPPED], ids=["trims", "keeps", "trims in spaces"])
-def test_tokens_are_those_of_transformers(shown: str, tmp_path: Path) -> None:
+def test_tokens_are_those_of_transformers(shown: str, tmp_path) -> None:
     folder = folder_with(tmp_path / "model", shown)
     found, words = chat.load_chat(folder), published.load_tokenizer(folder)
     assert found is not None and found.trims == (shown != PLAIN)
@@ -35,7 +35,7 @@ def test_tokens_are_those_of_transformers(shown: str, tmp_path: Path) -> None:
         )
 
 
-def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
+def test_text_from_people_never_becomes_a_control_token(tmp_path) -> None:
     folder = folder_with(tmp_path / "model", toypairs.TEMPLATE)
     found, tokenizer = chat.load_chat(folder), published.load_tokenizer(folder)
     assert found is not None
@@ -49,7 +49,7 @@ def test_text_from_people_never_becomes_a_control_token(tmp_path: Path) -> None:
     assert start not in tokenizer.encode("<|im_start|>", add_special_tokens=False).ids
 
 
-def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
+def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path) -> None:
     folder = folder_with(tmp_path / "model", None)
     assert chat.load_chat(folder) is None
     listed = [{"name": "tools", "template": "no"}, {"name": "default", "template": PLAIN}]
@@ -70,9 +70,7 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path: Path) -> None:
         (PLAIN + "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "is not rendered"),
     ],
 )
-def test_a_template_is_sandboxed_and_holds_the_prompt_once(
-    wrong: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path, monkeypatch) -> None:
     if "range" in wrong:
         monkeypatch.setattr(chat, "RENDERING_S", 1)
     with pytest.raises(ValueError, match=f"the chat template {reason}"):

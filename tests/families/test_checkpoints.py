@@ -20,7 +20,7 @@ from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
 from tests.families.test_published import in_shards, plain_config, speculators, words, written
-from tests.toyheads import eagle3_weights, TARGET
+from tests.toyheads import decoder, eagle3_weights, TARGET
 
 VOCABULARY, WIDTH, LAYERS = 23, 32, 4
 BASE: dict[str, Any] = {
@@ -40,12 +40,7 @@ Edit = Callable[[Path], None]
 @functools.cache
 def source(kind: str, **changes: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and config.json of a random model whose norms and biases are neither ones nor zeros."""
-    torch.manual_seed(3)
-    config = KINDS[kind](**{**BASE, "tie_word_embeddings": False, "dtype": "float32", **changes})
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3 if "norm" in name or "bias" in name else parameter * 6)
+    model = decoder(KINDS[kind](**{**BASE, "tie_word_embeddings": False, "dtype": "float32", **changes}), seed=3)
     return {name: w.clone() for name, w in model.state_dict().items()}, model.config.to_dict()
 
 
@@ -59,8 +54,6 @@ def folder_of(path: Path, kind: str = "llama", **changes: Any) -> Path:
 
 
 def config(*removed: str, **changes: Any) -> Edit:
-    """config.json without some keys, and with others."""
-
     def edit(folder: Path) -> None:
         data = json.loads((folder / "config.json").read_text())
         data = {name: value for name, value in data.items() if name not in removed} | changes
@@ -146,7 +139,7 @@ def halved(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_a_checkpoint_is_read_as_transformers_reads_it(what: str, tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_as_transformers_reads_it(what: str, tmp_path) -> None:
     kind, changes, edit = SAME[what]
     folder = folder_of(tmp_path / "model", kind, **changes)
     edit(folder)
@@ -182,6 +175,7 @@ REFUSED: dict[str, tuple[str, Edit, str]] = {
     "llama3 without its factors": (
         "llama", config(rope_parameters={"rope_type": "llama3", "factor": 2.0}), "low_freq",
     ),
+    "another activation": ("llama", config(hidden_act="relu"), "the activation relu is not supported"),
     "partial rotary": ("llama", config(partial_rotary_factor=0.5), "partial_rotary_factor is not 1"),
     # Tensors.
     "more layers than said": ("llama", config(num_hidden_layers=3), r"holds model\.layers\.3"),
@@ -200,21 +194,20 @@ def truncate(path: Path, length: int) -> None:
 
 
 def refused(call: Callable[[], Any], folder: Path, reason: str) -> None:
-    """With one sentence that names the folder; every other exception goes through."""
     with pytest.raises(ValueError, match=f"^{folder}.*{reason}") as caught:
         call()
     assert "\n" not in str(caught.value) and len(str(caught.value).removeprefix(str(folder))) < 400
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
+def test_what_would_be_read_wrongly_is_refused_with_one_sentence(what: str, tmp_path) -> None:
     kind, edit, reason = REFUSED[what]
     folder = folder_of(tmp_path / "model", kind)
     edit(folder)
     refused(lambda: zoo.load_pair(folder, dtype=torch.float32), folder, reason)
 
 
-def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatch) -> None:
     found = [json.loads(path.read_text()) for path in FAMILY.rglob("config.json")]
     found = [data for data in found if "model_type" in data]
     completed = [Config.parse({name: v for name, v in data.items() if name != "hidden_act"}) for data in found]
@@ -223,7 +216,7 @@ def test_the_embedded_configs_are_read_without_transformers_and_alike(monkeypatc
     assert [Config.parse(data) for data in found] == completed and len(found) >= 5
 
 
-def test_a_heads_window_is_kept(tmp_path: Path) -> None:
+def test_a_heads_window_is_kept(tmp_path) -> None:
     said = speculators(False)
     said["transformer_layer_config"] |= {"layer_types": ["sliding_attention"], "sliding_window": 3}
     found = published.load_drafter(written(tmp_path / "head", eagle3_weights(), said), TARGET, words(VOCABULARY))
@@ -238,7 +231,7 @@ def test_a_heads_window_is_kept(tmp_path: Path) -> None:
 
 
 # Tokenizers.
-def test_a_tokenizer_neither_cuts_nor_pads(tmp_path: Path) -> None:
+def test_a_tokenizer_neither_cuts_nor_pads(tmp_path) -> None:
     tokenizer = words(VOCABULARY)
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=20)

@@ -26,7 +26,7 @@ def family() -> zoo.Family:
 
 
 @pytest.fixture(scope="module")
-def texts(family: zoo.Family) -> list[Text]:
+def texts(family) -> list[Text]:
     return list(doctor.own_texts(family, doctor.prompts_of(family)[:3]))
 
 
@@ -54,7 +54,6 @@ def of(head: str, kind: str) -> Convention:
 
 def both(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
     change = of("mtp", "order").tensors
-    assert change is not None
     return config | {"head_dim": 32, "num_attention_heads": 6, "num_key_value_heads": 6}, change(weights)
 
 
@@ -67,21 +66,19 @@ FAULTS: list[tuple[str, Plant, set[str]]] = [
 
 
 @pytest.mark.parametrize(("head", "plant", "kinds"), FAULTS, ids=[" ".join((h, *sorted(k))) for h, _, k in FAULTS])
-def test_a_planted_fault_is_named(
-    head: str, plant: Plant, kinds: set[str], family: zoo.Family, texts: list[Text], tmp_path: Path
-) -> None:
+def test_a_planted_fault_is_named(head: str, plant: Plant, kinds: set[str], family, texts, tmp_path) -> None:
     found = Examination(family, planted(tmp_path, head, plant), texts).diagnose()
     assert (found.status, {way.kind for way in found.best.conventions}) == (1, kinds)
     assert found.attempts[0] is found.best
 
 
 @pytest.mark.parametrize("head", ["medusa", "mtp"])
-def test_nothing_is_found_in_a_head_that_is_right(head: str, family: zoo.Family, texts: list[Text]) -> None:
+def test_nothing_is_found_in_a_head_that_is_right(head: str, family, texts) -> None:
     found = Examination(family, FAMILY / head, texts).diagnose()
     assert found.status == 0 and found.best is found.stated
 
 
-def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], tmp_path: Path) -> None:
+def test_an_untrained_head_is_told_apart(family, texts, tmp_path) -> None:
     def untrained(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
         torch.manual_seed(0)
         return config, {name: torch.randn_like(w) * w.std() if w.dim() == 2 else w for name, w in weights.items()}
@@ -89,13 +86,7 @@ def test_an_untrained_head_is_told_apart(family: zoo.Family, texts: list[Text], 
     assert Examination(family, planted(tmp_path, "mtp", untrained), texts).diagnose().status == 2
 
 
-def test_the_overlap_is_what_the_engine_accepts(family: zoo.Family, texts: list[Text]) -> None:
-    """A drafter that is the target itself overlaps wholly, whatever the text."""
-    measured = Examination(family, FAMILY / "mtp", texts).attempt()
-    assert 0.0 < measured.chance < min(measured.by_place) and max(measured.by_place) < 1.0
-
-
-def test_the_command_mends_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_mends_a_config(tmp_path, capsys) -> None:
     shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
     config = read_config(tmp_path / "head") | {"norm_output": True}
     (tmp_path / "head" / "config.json").write_text(json.dumps(config))

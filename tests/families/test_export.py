@@ -27,14 +27,14 @@ IDS = [0, 411, 17, 3000, 262, 4095, 8]
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("export") / "models"
     export("embedded", out)
     return out
 
 
 @pytest.mark.parametrize("name", ["target", "draft_model"])
-def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, name: str) -> None:
+def test_transformers_reads_the_folders_and_computes_our_logits(folders, name: str) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     theirs = AutoModelForCausalLM.from_pretrained(folders / name, dtype=torch.float32)
@@ -48,7 +48,7 @@ def test_transformers_reads_the_folders_and_computes_our_logits(folders: Path, n
         assert words.encode(text) == load().tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> None:
+def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders) -> None:
     family = load_pair(folders / "target", folders / "draft_model_story", folders / "eagle3", dtype=torch.float32)
     assert {"draft_model", "eagle3"} <= family.drafters.keys()
     said, key = json.loads((folders / "eagle3" / "config.json").read_text()), "eagle_aux_hidden_state_layer_ids"
@@ -57,7 +57,7 @@ def test_our_own_engine_reads_a_pair_and_vllms_head_of_eagle3(folders: Path) -> 
     assert [tap - 1 for tap in said[key]] == said["eagle_config"][key]  # SGLang counts a layer's outputs
 
 
-def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> None:
+def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders) -> None:
     """Its class computes x + SiLU(W x + b) by `blocks.HEAD.layers.BLOCK`, then `lm_heads.HEAD`."""
     said = json.loads((folders / "medusa" / "config.json").read_text())
     weights = load_file(folders / "medusa" / "model.safetensors")
@@ -72,9 +72,7 @@ def test_medusa_heads_have_the_names_and_the_formula_of_vllm(folders: Path) -> N
         torch.testing.assert_close(expected, (x @ weights[f"lm_heads.{head}.weight"].T)[0], atol=1e-3, rtol=1e-3)
 
 
-def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(tmp_path, capsys) -> None:
     (family := tmp_path / "family").mkdir()
     for name in ("target", "tokenizer", "draft_model"):
         (family / name).symlink_to(FAMILY / name)
@@ -88,7 +86,7 @@ def test_every_model_has_the_tokenizer_beside_it_and_nothing_is_written_over(
     assert "there is no config.json" in capsys.readouterr().err and not (tmp_path / "new").exists()
 
 
-def test_heads_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
+def test_heads_that_are_refused_leave_nothing_behind(tmp_path) -> None:
     """Otherwise the second try would say that the target is there already."""
     (heads := tmp_path / "family" / "medusa").mkdir(parents=True)
     for name in ("target", "tokenizer"):
@@ -108,8 +106,7 @@ def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
     return [event.tokens for event in events if isinstance(event, Drafted)]
 
 
-def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path: Path) -> None:
-    """They read and write through the target's matrices, and get their own; transformers takes one as an assistant."""
+def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     gguf, template = tmp_path / "target.gguf", "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"

@@ -42,12 +42,11 @@ def drafting(family: Family) -> list[str]:
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
     params = SamplingParams(max_tokens=tokens, ignore_end=True)
     task = make_task(family, family.encode(prompt), drafter, k, params, RejectionSampling(), details=False)
-    return ids(list(generate(task)))
+    return ids(generate(task))
 
 
 @pytest.mark.parametrize("domain", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
-def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int) -> None:
-    """Every drafter meets every domain and every of three K, but not every pair of them."""
+def test_greedy_text_is_plain_text_for_every_drafter(exact, domain: int) -> None:
     prompt = list(PROMPTS.values())[domain][0]
     plain = greedy_ids(exact, prompt, "none", 0, 24)
     for i, drafter in enumerate(drafting(exact)):
@@ -58,7 +57,6 @@ def test_greedy_text_is_plain_text_for_every_drafter(exact: Family, domain: int)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8], ids=str)
 @pytest.mark.parametrize(("domains", "tokens"), [(1, 8), pytest.param(3, 40, marks=pytest.mark.long)])
 def test_in_few_bits_texts_part_only_at_near_ties(domains: int, tokens: int, dtype: torch.dtype) -> None:
-    """The target gives slightly different logits for one row and for several; only a near-tie may turn on that."""
     family = zoo.load("embedded", dtype)
     for prompts in list(PROMPTS.values())[:domains]:
         plain, fast = (greedy_ids(family, prompts[0], drafter, 4, tokens) for drafter in ("none", "draft_model"))
@@ -69,7 +67,7 @@ def test_in_few_bits_texts_part_only_at_near_ties(domains: int, tokens: int, dty
             assert float(best[0] - best[1]) <= 2 * 2**-8 * float(best[0].abs())
 
 
-def test_in_eight_bits_it_is_another_target_and_says_so(exact: Family) -> None:
+def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     family = zoo.load("embedded", torch.int8)
     assert family.name == zoo.load("embedded:int8").name == "embedded:int8"
     assert (family.precision, exact.precision) == ("int8", "float32")
@@ -95,8 +93,7 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
         bench.make_engine("embedded", (), "float31", "cpu")
 
 
-def test_a_race_interleaves_by_the_clocks(exact: Family) -> None:
-    """Whenever a lane runs a cycle, the other's clock is ahead, or it has finished."""
+def test_a_race_interleaves_by_the_clocks(exact) -> None:
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
     for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
         if isinstance(event, Committed):
@@ -121,7 +118,7 @@ def verified(events: Iterable[Event]) -> list[Verified]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> None:
+def test_recorded_traces_are_what_the_engine_does(exact, path: Path) -> None:
     """Golden files: run again, their tokens and decisions come out the same; only the times are free.
 
     A draft in eight bits rounds as its processor does, so where a coin lies at the edge of its distribution it may draw
@@ -131,20 +128,19 @@ def test_recorded_traces_are_what_the_engine_does(exact: Family, path: Path) -> 
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
-    assert ids(list(trace.events), "plain") == ids(again, "plain")
+    assert ids(trace.events, "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
     kept = same.index(False) if False in same else len(same)
     if kept == len(same):
-        assert ids(list(trace.events)) == ids(again)
+        assert ids(trace.events) == ids(again)
     for old, new in both[:kept]:
         assert [(p.status, p.u) for p in old.positions] == [(p.status, p.u) for p in new.positions]
         assert [p.p for p in old.positions] == pytest.approx([p.p for p in new.positions], abs=1e-3)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -> None:
-    """Of every token that was drafted, to the end of the run, whatever a draft would do on this processor."""
+def test_the_recorded_distributions_are_the_targets(exact, path: Path) -> None:
     trace = Trace.load(path)
     params = next(e.params for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
     text = exact.encode(trace.header.prompt)
@@ -162,7 +158,7 @@ def test_the_recorded_distributions_are_the_targets(exact: Family, path: Path) -
             text += event.tokens
 
 
-def test_a_family_has_further_drafts(tmp_path: Path) -> None:
+def test_a_family_has_further_drafts(tmp_path) -> None:
     for name in ("target", "tokenizer", "draft_model"):
         (tmp_path / name).symlink_to(FAMILY / name)
     (tmp_path / "draft_model_story").symlink_to(FAMILY / "draft_model")
@@ -182,9 +178,7 @@ def test_a_family_has_further_drafts(tmp_path: Path) -> None:
     ("there", "error", "device"),
     [(False, None, "cpu"), (True, RuntimeError("no kernel image is available"), "cpu"), (True, None, "cuda")],
 )
-def test_auto_is_a_gpu_that_can_add(
-    monkeypatch: pytest.MonkeyPatch, there: bool, error: Exception | None, device: str
-) -> None:
+def test_auto_is_a_gpu_that_can_add(monkeypatch, there: bool, error: Exception | None, device: str) -> None:
     def ones(*_: object, device: str) -> float:
         if error is not None:
             raise error
@@ -196,9 +190,7 @@ def test_auto_is_a_gpu_that_can_add(
 
 
 @pytest.mark.parametrize("limit, counts", [("", {1, 2, 4}), ("2", {1, 2}), ("1", set())])
-def test_no_more_threads_are_tried_than_the_environment_allows(
-    monkeypatch: pytest.MonkeyPatch, limit: str, counts: set[int]
-) -> None:
+def test_no_more_threads_are_tried_than_the_environment_allows(monkeypatch, limit: str, counts: set[int]) -> None:
     family, tried = zoo.load("embedded"), list[int]()
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(torch, "set_num_threads", tried.append)

@@ -33,14 +33,11 @@ def forward(family: zoo.Family, tokens: list[int]) -> torch.Tensor:
     return family.target.forward(tokens, family.target.new_cache(len(tokens)), rows=len(tokens)).float()
 
 
-# ---- kinds of numbers and of models ----
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*(("llama", kind) for kind in togguf.KINDS), *((name, "Q8_0") for name in togguf.MODELS if name != "llama")],
 )
-def test_the_logits_are_those_of_transformers(name: str, kind: str, tmp_path: Path) -> None:
+def test_the_logits_are_those_of_transformers(name: str, kind: str, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     expected = togguf.logits(name, togguf.write(path, name, kind), TOKENS)
     family = load_pair(path, dtype=torch.float32)
@@ -50,15 +47,11 @@ def test_the_logits_are_those_of_transformers(name: str, kind: str, tmp_path: Pa
     assert family.prefix == (1,) and family.end_tokens == {2}
 
 
-def test_bfloat16_is_the_rounded_model(tmp_path: Path) -> None:
-    """`stored` in bfloat16, from numbers in 8 bits."""
+def test_bfloat16_is_the_rounded_model(tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", "Q8_0")
     wide, narrow = (forward(load_pair(path, dtype=d), TOKENS) for d in (torch.float32, torch.bfloat16))
     assert 0 < float((wide - narrow).abs().max()) < 0.1 * float(wide.max() - wide.min())
-
-
-# ---- tokenizers ----
 
 
 def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -76,7 +69,6 @@ def trained() -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 
 def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> Any:
-    """transformers' own tokenizer of those words."""
     from transformers.convert_slow_tokenizer import TikTokenConverter
 
     if kind == "qwen2":
@@ -96,7 +88,7 @@ def theirs(kind: str, vocab: dict[str, int], merges: list[tuple[str, str]]) -> A
 
 
 @pytest.mark.parametrize("kind", ["gpt-2", "smollm", "qwen2", "llama-bpe"])
-def test_byte_level_words_are_cut_as_transformers_cuts_them(kind: str, tmp_path: Path) -> None:
+def test_byte_level_words_are_cut_as_transformers_cuts_them(kind: str, tmp_path) -> None:
     vocab, merges = trained()
     names = sorted(vocab, key=vocab.__getitem__)
 
@@ -122,7 +114,7 @@ def test_byte_level_words_are_cut_as_transformers_cuts_them(kind: str, tmp_path:
     assert published.end_tokens(path) == {len(names)}
 
 
-def test_a_sentencepiece_tokenizer_is_converted_by_transformers(tmp_path: Path) -> None:
+def test_a_sentencepiece_tokenizer_is_converted_by_transformers(tmp_path) -> None:
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "h", "i", "hi", "▁hi"]
 
     def words(writer: Any) -> None:
@@ -140,7 +132,7 @@ def test_a_sentencepiece_tokenizer_is_converted_by_transformers(tmp_path: Path) 
     assert b"".join(map(family.pieces.bytes, family.encode("hi é")[1:])).decode() == " hi é"
 
 
-def test_the_chat_template_of_a_file_stands_around_the_prompt(tmp_path: Path) -> None:
+def test_the_chat_template_of_a_file_stands_around_the_prompt(tmp_path) -> None:
     template = "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"
     togguf.write(tmp_path / "model.gguf", "llama", tokenizer__chat_template=template)
     assert chat.load_chat(tmp_path / "model.gguf") == chat.Chat("<s>[INST] ", " [/INST]", False)
@@ -149,13 +141,10 @@ def test_the_chat_template_of_a_file_stands_around_the_prompt(tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def whole(tmp_path_factory) -> bytes:
     path = tmp_path_factory.mktemp("whole") / "model.gguf"
     togguf.write(path, "llama", "Q8_0", general__name="x", tokenizer__chat_template="{{ messages[0].content }}")
     return path.read_bytes()
-
-
-# ---- where a file may be named ----
 
 
 DAMAGED = {
@@ -171,7 +160,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("reason", DAMAGED)
-def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole: bytes, tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(DAMAGED[reason](whole))
     with pytest.raises(ValueError, match=f"^{path}: .*{reason}") as caught:
@@ -179,14 +168,14 @@ def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole: byt
     assert "\n" not in str(caught.value)
 
 
-def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", llama__rope__scaling__type="yarn", llama__rope__scaling__factor=4.0)
     with pytest.raises(ValueError, match=r"rotary scaling \(yarn, factor 4\) is not supported in GGUF files"):
         load_pair(path)
 
 
-def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(whole)
     assert presets.parse_pair(f"{path} + {path}") == presets.Pair(str(path), (str(path),))
@@ -200,12 +189,9 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole: bytes, tmp_path: Path, m
     assert not menu.is_offered(str(path))
 
 
-# ---- the file's own codes ----
-
-
 @pytest.mark.parametrize("kind", reading.BLOCKS)
 @pytest.mark.parametrize("name", ["llama", "qwen2"])
-def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path: Path) -> None:
+def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, name, kind)
     stored = reading.Stored(gguf_header.read_header(path))
@@ -214,10 +200,7 @@ def test_the_codes_of_a_file_are_its_numbers(name: str, kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", reading.BLOCKS)
-def test_a_target_in_the_files_codes_is_the_same_in_torch(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its inputs are rounded to 8 bits: near the numbers' own distribution, and not that; drafts change no token."""
+def test_a_target_in_the_files_codes_is_the_same_in_torch(kind: str, tmp_path, monkeypatch) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     exact, family = load_pair(path, dtype=torch.float32), load_pair(path, dtype=GGUF)
@@ -230,16 +213,15 @@ def test_a_target_in_the_files_codes_is_the_same_in_torch(
     monkeypatch.setattr("specdec.models.native.library", lambda: None)
     in_torch = load_pair(path, dtype=GGUF)
     assert isinstance(in_torch.target, Transformer) and in_torch.target.native is None
-    assert distance(forward(in_torch, TOKENS), ours) < 0.7 * moved  # an input between two steps may fall to either
+    assert distance(forward(in_torch, TOKENS), ours) < 0.7 * moved
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The mean total variation of their rows' distributions."""
     return float(0.5 * (one.softmax(-1) - other.softmax(-1)).abs().sum(-1).mean())
 
 
 @pytest.mark.parametrize("kind", ["Q5_0", "Q6_K", "F16"])
-def test_other_kinds_of_codes_are_refused(kind: str, tmp_path: Path) -> None:
+def test_other_kinds_of_codes_are_refused(kind: str, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     with pytest.raises(ValueError, match=f"is {kind}; only Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):

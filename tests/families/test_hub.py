@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ CONTENT = b"0123456789" * 2_400_000  # the library counts in steps of 10 MiB
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[hubserver.Hub]:
+def server(monkeypatch, tmp_path) -> Iterator[hubserver.Hub]:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
@@ -32,7 +31,7 @@ def refusal(name: str = "some/model", memory: int = 10**9) -> str:
     return str(refused.value)
 
 
-def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(server: hubserver.Hub) -> None:
+def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(server) -> None:
     server.held = 12_000_000
     with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
         seen = next(state for state in states if state.done > 10_000_000)
@@ -47,9 +46,7 @@ def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(se
     assert (place / "model.safetensors").read_bytes() == CONTENT
 
 
-def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(
-    tmp_path: Path, server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(tmp_path, server, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     digest = hubserver.oid(server.repositories["some/model"] / "model.safetensors")
     part, url = tmp_path / f"{digest}.part", f"{server.address}/some/model/resolve/main/model.safetensors"
@@ -70,7 +67,7 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(
 
 
 @pytest.mark.long
-def test_what_cannot_be_had_is_one_sentence(server: hubserver.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_had_is_one_sentence(server, monkeypatch) -> None:
     assert "needs about 0.0 GB of memory here" in refusal(memory=len(CONTENT))
     for name in ("config.json", "model.safetensors"):
         file = server.repositories["some/model"] / name

@@ -1,10 +1,8 @@
 """Pairs by name, and what a host allows."""
 
-from pathlib import Path
-
 import pytest
 
-from specdec.families import hub, presets, zoo
+from specdec.families import presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race
 from specdec.types import SamplingParams
@@ -12,7 +10,7 @@ from tests.families import hubserver, toypairs
 from tests.tokens import ids
 
 
-def test_a_pair_is_written(tmp_path: Path) -> None:
+def test_a_pair_is_written(tmp_path) -> None:
     (tmp_path / "config.json").write_text("{}")
     here = str(tmp_path)
     assert presets.parse_pair("a/b + c/d") == Pair("a/b", ("c/d",))
@@ -23,7 +21,7 @@ def test_a_pair_is_written(tmp_path: Path) -> None:
     assert not any(map(presets.parse_pair, [*none, "a/b + ~c/d", "a/b + embedded"]))
 
 
-def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_says_what_may_be_asked_for(monkeypatch) -> None:
     for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
         monkeypatch.delenv(name, raising=False)
     assert (presets.host_pair(), presets.allowed_pairs()) == ("embedded", None)
@@ -37,7 +35,7 @@ def test_a_host_says_what_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     assert presets.allowed_pairs() is not None
 
 
-def test_a_pair_runs_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:
     hubserver.use_cache(monkeypatch, tmp_path / "cache")
     target, draft = toypairs.pair_into(tmp_path)
     hubserver.put(tmp_path / "cache", "some/target", target)
@@ -50,11 +48,8 @@ def test_a_pair_runs_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert spoken == plain and len(plain) == 12
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch) -> None:
     target, draft = toypairs.pair_into(tmp_path)
     monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
         zoo.load_pair(target, draft)
-    assert hub.MORE > 1

@@ -28,7 +28,7 @@ def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneSt
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """The embedded target, as others would bring it."""
     place = tmp_path_factory.mktemp("alone")
     for file in (*(FAMILY / "target").iterdir(), *(FAMILY / "tokenizer").iterdir()):
@@ -37,12 +37,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(folder: Path) -> Family:
+def alone(folder) -> Family:
     return load_pair(folder, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone: Family, temperature: float) -> None:
+def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone, temperature: float) -> None:
     params = SamplingParams(temperature, max_tokens=64, seed=3, ignore_end=True)
     found = text(alone, "quantised", 5, params)
     assert found.judged > 30 and found.accepted > 0.8 * found.judged
@@ -50,8 +50,7 @@ def test_nearly_all_of_its_guesses_are_kept_and_greedy_text_is_plain(alone: Fami
         assert found.ids == text(alone, "none", 0, params).ids
 
 
-def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Family) -> None:
-    """Exact up to float32: what the copy says that it drew from is what it drew from."""
+def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone) -> None:
     prompt, params = alone.encode("def add(a"), SamplingParams(0.7, top_k=2, max_tokens=3, ignore_end=True)
 
     def task() -> Task:
@@ -62,22 +61,20 @@ def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone: Fam
     assert total_variation(distribution, exact_texts(alone.target, prompt, params)) < 1e-5
 
 
-def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone: Family) -> None:
+def test_its_matrices_are_rounded_and_its_embeddings_are_the_targets(alone) -> None:
     copy = alone.drafters["quantised"].part
     assert copy.model() is copy.model() and copy.model().stored == torch.int8
-    assert copy.model().embedding is alone.target.embedding  # type: ignore[attr-defined]
+    assert copy.model().embedding is alone.target.embedding
 
 
 @pytest.mark.parametrize(("kind", "stored"), [("Q4_1", GGUF), ("Q5_0", torch.int8)])
-def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(
-    kind: str, stored: torch.dtype, tmp_path: Path
-) -> None:
+def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(kind: str, stored: torch.dtype, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
     assert load_pair(path, dtype=torch.float32).drafters["quantised"].part.model().stored == stored
 
 
-def test_without_room_it_is_not_offered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_it_is_not_offered(folder, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "check_room", lambda *_: None)
     monkeypatch.setattr(machine, "free_memory", lambda: 1_000)
     assert "quantised" not in load_pair(folder, dtype=torch.float32).drafters

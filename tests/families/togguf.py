@@ -125,7 +125,6 @@ def bytes_as_words(writer: Any) -> None:
 
 
 def logits(name: str, weights: Weights, tokens: list[int]) -> Tensor:
-    """By transformers."""
     model = transformers.AutoModelForCausalLM.from_config(MODELS[name]).eval().float()
     model.load_state_dict(weights, strict=not MODELS[name].tie_word_embeddings)
     model.tie_weights()

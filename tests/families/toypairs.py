@@ -46,5 +46,4 @@ def model_into(folder: Path, layers: int, template: str | None = TEMPLATE) -> Pa
 
 
 def pair_into(folder: Path) -> tuple[Path, Path]:
-    """The folders of a target and its draft."""
     return model_into(folder / "target-2l", 2), model_into(folder / "draft-1l", 1)

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from specdec.figures import machine
 
 
-def test_in_a_container_pages_of_files_count_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that was just downloaded fills them, and would not fit otherwise."""
+def test_in_a_container_pages_of_files_count_as_free(monkeypatch) -> None:
     group = "/sys/fs/cgroup/memory."
     files = {
         "/proc/meminfo": "MemTotal: 20000 kB\nMemAvailable: 9000 kB\n",

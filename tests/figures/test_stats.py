@@ -17,7 +17,7 @@ from tests import nodejs
 
 
 def position(node: int, status: str) -> Position:
-    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)  # type: ignore[arg-type]
+    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)
 
 
 def cycle(lane: str, number: int, start: float, statuses: list[str], total: int, draft: float, verify: float) -> list:
@@ -64,7 +64,6 @@ def test_the_speedup_and_its_account() -> None:
 
 
 def test_cycles_without_a_draft_are_in_the_account() -> None:
-    """Half of the cycles drafted nothing: they cost a plain pass and give one token."""
     spec = [
         *cycle("speculative", 0, 0.0, [], 1, 0, 0.010),
         *cycle("speculative", 1, 0.010, [A, A], 4, 0.002, 0.012),
@@ -77,7 +76,6 @@ def test_cycles_without_a_draft_are_in_the_account() -> None:
 
 
 def test_what_stands_behind_the_end_of_the_text_does_not_count() -> None:
-    """Four drafts accepted, but the second ended the text."""
     *events, committed = cycle("speculative", 1, 0.0, [A, A, A, A], 2, 0.001, 0.01)
     cut = replace(committed, tokens=(1, 1), pieces=("x", "x"), accepted=2, total=2)
     stats = LaneStats.from_events([*events, cut], "speculative")
@@ -97,7 +95,6 @@ RECORDED = sorted((ASSETS / "traces").glob("*/*.jsonl"))
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_account_of_a_recorded_run_closes(path: Path) -> None:
-    """Trees too, whose branches end at different depths, and texts that end within what a cycle kept."""
     told = Comparison.from_events(Trace.load(path).events)
     assert told.accounted_speedup == pytest.approx(told.measured_speedup, rel=1e-6)
 
@@ -137,8 +134,6 @@ def test_the_interval_of_a_median_is_that_of_the_tables(n: int, rank: int) -> No
 
 
 def retimed(trace: Trace, lane: str, when: Any) -> Trace:
-    """The run with `when` of each time of a lane."""
-
     def move(event: Any) -> Any:
         names = [name for name in ("start", "end", "at") if hasattr(event, name)]
         return replace(event, **{name: when(getattr(event, name)) for name in names}) if event.lane == lane else event
@@ -146,8 +141,7 @@ def retimed(trace: Trace, lane: str, when: Any) -> Trace:
     return replace(trace, events=tuple(map(move, trace.events)))
 
 
-def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One above τ, and one beside a baseline that stood still; a server and a calm run are believed."""
+def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(machine, "busy", lambda: False)
     calm = Trace.load(ASSETS / "traces" / "story.jsonl")
     middle = next(e.at for e in calm.events if isinstance(e, Committed) and e.lane == "plain" and e.cycle == 30)

@@ -5,20 +5,14 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# What float(x), x.item(), bool(x) and results of unknown size become. In inference mode `item` stays what it is.
+# What float(x), x.item(), bool(x) and results of unknown size become.
 WAITS = {
     "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select",
     "_unique2", "unique_dim", "unique_consecutive", "bincount",
 }  # fmt: skip
 
 
-class HostRead(AssertionError):
-    """The host would have to wait here."""
-
-
 class HostReads(TorchDispatchMode):
-    """Count such operations, or raise HostRead at the first."""
-
     def __init__(self, refuse: bool) -> None:
         super().__init__()
         self.refuse, self.count = refuse, 0
@@ -27,7 +21,7 @@ class HostReads(TorchDispatchMode):
         if func.overloadpacket.__name__ in WAITS:
             self.count += 1
             if self.refuse:
-                raise HostRead(f"{func} makes the host wait")
+                raise AssertionError(f"{func} makes the host wait")
         return func(*args, **(kwargs or {}))
 
 

@@ -25,8 +25,6 @@ def set_up(cache: str) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A layer, and a step through it."""
-
     dtype: torch.dtype = torch.float32
     heads: int = 4
     kv_heads: int = 2
@@ -89,7 +87,6 @@ def widened(handle: Any) -> Any:
 
 @torch.inference_mode()
 def distance(case: Case) -> float:
-    """Of the kernels from their specification."""
     stream = noise(case.rows, case.width, like=torch.zeros(1, dtype=case.dtype))
     pair = case.operations(kernels().Kernels), case.operations(Operations)
     return difference(*pair, case.layer(), stream, case.inner, case.start, case.bucket, case.prenormed)

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -15,7 +14,6 @@ from specdec.gpu.accept import accept, draw, packed, Record
 from specdec.sampling import probabilities, Sampler
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
-from tests.gpu.hostreads import HostRead, no_host_reads
 from tools.bench.shapes import synthetic
 
 CASES = 10_000
@@ -94,7 +92,6 @@ class Batch:
         return cls(rows, drafted, None if point else distributions, coins, own, limit)
 
     def walks(self) -> list[Verdict]:
-        """One by one, by the plain walk."""
         verdicts = []
         for i, limit in enumerate(self.limit[:, 0].tolist()):
             distributions = None if self.distributions is None else self.distributions[i, :limit]
@@ -104,9 +101,7 @@ class Batch:
         return verdicts
 
     def records(self) -> list[Record]:
-        """All at once, by the fused step."""
-
-        def cycle(rows, drafted, distributions, coins, own, limit):  # type: ignore[no-untyped-def]
+        def cycle(rows, drafted, distributions, coins, own, limit):
             yes = torch.ones(1)
             return packed(accept(rows, drafted, distributions, coins, own, limit), drafted, coins, limit, yes, yes)
 
@@ -121,7 +116,6 @@ def batches(count: int) -> Iterator[Batch]:
 
 
 def test_the_fused_step_is_the_plain_walk() -> None:
-    """And the cases cover what can happen."""
     seen: set[tuple[int, int, bool]] = set()
     count = 0
     for batch in batches(CASES):
@@ -131,16 +125,6 @@ def test_the_fused_step_is_the_plain_walk() -> None:
             count += 1
     assert count >= CASES
     assert seen == {(limit, n, point) for limit in range(9) for n in range(limit + 1) for point in (False, True)}
-
-
-def test_the_fused_step_asks_the_host_nothing() -> None:
-    for batch in batches(1):
-        given = batch.rows[0], batch.drafted[0], None if batch.distributions is None else batch.distributions[0]
-        inputs = *given, batch.coins[0], batch.own[0], batch.limit[0]
-        with no_host_reads():
-            accept(*inputs)
-        with pytest.raises(HostRead), no_host_reads():
-            float(batch.own[0])
 
 
 def test_a_draft_that_the_target_excludes_is_never_kept() -> None:
@@ -153,7 +137,6 @@ def test_a_draft_that_the_target_excludes_is_never_kept() -> None:
 
 
 def test_where_nothing_is_left_the_target_itself_draws() -> None:
-    """A test may fail although p = q: a synthetic one does."""
     distribution = torch.tensor([[0.25, 0.75]])
     rows, half = distribution.expand(2, 2), torch.full((1,), 0.5, dtype=torch.float64)
     outcome = accept(rows, torch.tensor([0]), distribution, half, half, torch.tensor([1]), synthetic(0.2))

@@ -6,11 +6,10 @@ Texts go through several small buckets, as in the other tests of this room.
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +51,6 @@ def toy() -> tuple[Transformer, dict[str, Any]]:
 
 
 def filled() -> list[torch.Tensor]:
-    """Take all of the card's memory."""
     taken: list[torch.Tensor] = []
     size = 2**30
     while size >= 512:
@@ -64,7 +62,6 @@ def filled() -> list[torch.Tensor]:
 
 
 def parts(kind: str) -> tuple[Transformer, DraftSource, list[int]]:
-    """A target, what drafts for it, and a prompt."""
     if kind in DRAFTS:
         target, drafts = toy()
         return target, drafts[kind], TEXT
@@ -97,7 +94,6 @@ def cycle_of(kind: str, params: SamplingParams, end: int) -> DeviceCycle:
 
 @contextmanager
 def no_hidden_syncs() -> Iterator[None]:
-    """torch raises where an operation would make the host wait."""
     torch.cuda.set_sync_debug_mode("error")
     try:
         yield
@@ -113,10 +109,8 @@ def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
         cycle.begin(prompt, 100, 1)
         before, cycles, length = cycle.syncs, 0, len(prompt) + 1
         while length < 100:
-            if again and cycles:  # in the first one the draft reads the prompt, which comes from the host
-                with no_hidden_syncs():
-                    length += cycle.run().accepted + 1
-            else:
+            # In the first one the draft reads the prompt, which comes from the host.
+            with no_hidden_syncs() if again and cycles else contextlib.nullcontext():
                 length += cycle.run().accepted + 1
             cycles += 1
         assert cycle.syncs - before == cycles
@@ -137,12 +131,12 @@ def nothing_waits() -> Iterator[None]:
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
-    plain, device = ids(list(loop.generate(task, table))), ids(list(executor.generate(task_of(kind, params))))
+    plain, device = ids(loop.generate(task, table)), ids(executor.generate(task_of(kind, params)))
     assert plain == device
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch) -> None:
     monkeypatch.setattr(graphs, "SMALLEST", 256)
     start = time.perf_counter()
     cycle = cycle_of(kind, WARM, 100)
@@ -163,7 +157,6 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> None:
-    """Kernels are the same in both, so every number is."""
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
@@ -184,7 +177,6 @@ def text_of(cycle: DeviceCycle) -> list[int]:
 
 
 def test_the_end_of_one_cycle_leaves_the_others_graphs_whole() -> None:
-    """Whatever was freed is written over; the second cycle's replays are as before."""
     cycles = [cycle_of("model", WARM, 100) for _ in range(2)]
     first, before = (text_of(cycle) for cycle in cycles)
     del cycles[0]
@@ -200,14 +192,13 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
     for _ in range(2):
         for kind in KINDS:
             for temperature in (0.0, 0.8):
-                found = ids(list(executor.generate(task_of(kind, replace(WARM, temperature=temperature)))))
+                found = ids(executor.generate(task_of(kind, replace(WARM, temperature=temperature))))
                 assert expected.setdefault((kind, temperature), found) == found
     assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
 
 
 def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
-    """In a process of its own: before torch 2.12 nothing is captured any more where one failed."""
     with contextlib.closing(EngineProcess("failing_capture")) as worker:
         told = dict(filter(None, worker.call("fail")))
     assert "could not be captured" in told["failed"] and told["sum"] == 1.0
@@ -222,7 +213,7 @@ from specdec.gpu.graphs import Graphs
 from tests.gpu.test_cuda import GREEDY, ids, SHARED, task_of
 
 def fail(engines, send):
-    expected = ids(list(executor.generate(task_of("model", GREEDY))))
+    expected = ids(executor.generate(task_of("model", GREEDY)))
     counter = torch.zeros(1, device="cuda")
     failing, later = Graphs("cuda"), Graphs("cuda")
     failing.run("step", lambda: counter.add_(1.0 + 0.0 * float(counter)), counter)
@@ -232,7 +223,7 @@ def fail(engines, send):
     send(("later", later.reason))
     SHARED.idle.clear()
     send(("expected", expected))
-    send(("text", ids(list(executor.generate(task_of("model", GREEDY))))))
+    send(("text", ids(executor.generate(task_of("model", GREEDY)))))
 
 def spoil(engines, send):
     torch.zeros(1, device="cuda")[torch.tensor([10**9], device="cuda")] += 1.0  # asserts on the device
@@ -243,7 +234,7 @@ CALLS = {"fail": fail, "spoil": spoil}
 
 
 @pytest.fixture(autouse=True)
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def modules(tmp_path, monkeypatch) -> None:
     (tmp_path / "failing_capture.py").write_text(FAILING, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -258,7 +249,7 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
-    expected = ids(list(executor.generate(task_of("model", GREEDY))))
+    expected = ids(executor.generate(task_of("model", GREEDY)))
     SHARED.idle.clear()
     torch.cuda.empty_cache()
     held = filled()
@@ -266,12 +257,11 @@ def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
     held.clear()
     torch.cuda.empty_cache()
     assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
-    assert ids(list(executor.generate(task_of("model", GREEDY)))) == expected
+    assert ids(executor.generate(task_of("model", GREEDY))) == expected
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_are_those_of_the_cpu(name: str) -> None:
-    """A prompt without a mask, then rows after it, and one alone; in float32."""
     rows = []
     for device in ("cpu", "cuda"):
         model = lean(FAMILIES[name], device=device)
@@ -283,13 +273,9 @@ def test_logits_are_those_of_the_cpu(name: str) -> None:
 def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() -> None:
     family = zoo.load("embedded", device="cuda")
     assert family.target.dtype == torch.bfloat16
-    make: Callable[[str, int], list[int]] = lambda name, k: ids(  # noqa: E731
-        list(executor.generate(lane_task(family, name, k)))
-    )
-    assert make("draft_model", 4) == make("none", 0)
-
-
-def lane_task(family: zoo.Family, name: str, k: int) -> Task:
-    prompt = family.encode("Once upon a time")
-    target, drafter = family.lane(name, len(prompt) + 64)
-    return Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
+    prompt, texts = family.encode("Once upon a time"), list[list[int]]()
+    for name, k in (("draft_model", 4), ("none", 0)):
+        target, drafter = family.lane(name, len(prompt) + 64)
+        task = Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
+        texts.append(ids(executor.generate(task)))
+    assert texts[0] == texts[1]

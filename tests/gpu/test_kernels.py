@@ -23,7 +23,7 @@ LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
 
 @pytest.fixture(scope="module")
-def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPoolExecutor]:
+def interpreter(tmp_path_factory) -> Iterator[ProcessPoolExecutor]:
     """A process of its own: no other test meets Triton interpreting."""
     cache = str(tmp_path_factory.mktemp("triton"))
     with ProcessPoolExecutor(1, get_context("spawn"), kernelcases.set_up, (cache,)) as pool:
@@ -61,12 +61,12 @@ def cases() -> Iterator[Any]:
 
 @needs_triton
 @pytest.mark.parametrize("case", cases())
-def test_kernels_give_what_their_specification_gives(interpreter: ProcessPoolExecutor, case: Case) -> None:
+def test_kernels_give_what_their_specification_gives(interpreter, case: Case) -> None:
     assert interpreter.submit(kernelcases.distance, case).result() <= LIMITS[case.dtype]
 
 
 @needs_triton
-def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessPoolExecutor) -> None:
+def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter) -> None:
     assert interpreter.submit(kernelcases.unseen_and_broken).result() == (True, True)
 
 
@@ -76,15 +76,13 @@ def test_what_is_out_of_sight_does_no_harm_and_nan_is_told(interpreter: ProcessP
     "name",
     ["qwen3", "mistral window", "llama grouped heads"],  # the last with biases
 )
-def test_logits_are_the_models_own(interpreter: ProcessPoolExecutor, name: str) -> None:
+def test_logits_are_the_models_own(interpreter, name: str) -> None:
     whole = FAMILIES[name]
     given = Config.parse(whole.to_dict()), reference(whole).state_dict(), TEXT
     assert interpreter.submit(kernelcases.logits_apart, *given).result() <= 2e-5
 
 
 class Slips(Operations):
-    """A kernel that is off by a little."""
-
     def gate(self, product: torch.Tensor, stream: torch.Tensor | None) -> torch.Tensor:
         return super().gate(product, stream) * 1.01
 
@@ -119,7 +117,7 @@ def test_kernels_are_tried_before_they_are_used(kind: type[Operations], dtype: t
     trial.IN_PROCESS.unfit.clear()
 
 
-def test_torch_is_taken_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_taken_with_a_reason(monkeypatch) -> None:
     model = lean("qwen3")
     assert trial.operations(model).reason == "there is no CUDA device"
     model.device = "cuda"

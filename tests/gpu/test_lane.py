@@ -46,7 +46,6 @@ def on_device(one: Task) -> Iterator[Event]:
 
 
 def table(one: Task) -> TableSampler:
-    """The device's random numbers."""
     places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
     return TableSampler(one.params.seed, places, depth_of(lane.draft_of(one), one.k))
 
@@ -81,7 +80,6 @@ def nearly(value: float) -> Any:
 )
 @pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
-    """Token by token: drafts, kept ones, p, q and coins, through several buckets, to the last token."""
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
     plain = list(loop.generate(one := task(kind, k, **changes), table(one)))
     device = list(on_device(task(kind, k, **changes)))
@@ -101,7 +99,7 @@ def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) ->
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
     plain = list(loop.generate(one := task(kind, 5, **changes), table(one)))
     device = list(on_device(task(kind, 5, **changes)))
-    assert ids(device) == ids(plain) and device[-1].reason == "context"  # type: ignore[union-attr]
+    assert ids(device) == ids(plain) and device[-1].reason == "context"
 
 
 DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  # cycle by cycle, then again
@@ -115,7 +113,7 @@ def adapted(kind: str, stops: bool = True, draw: float = 0.0, **changes: Any) ->
 
 
 @pytest.fixture
-def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def depths(monkeypatch) -> list[int]:
     """An adaptive drafter rests and tries again as above; the list is how many tokens a draft then had to catch up."""
     caught = list[int]()
     turns = weakref.WeakKeyDictionary[AdaptiveDrafter, Iterator[int]]()
@@ -138,8 +136,7 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     "params", [pytest.param(GREEDY, id="greedy", marks=pytest.mark.long), pytest.param(WARM, id="sampled")]
 )
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
-def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths: list[int]) -> None:
-    """A draft that rested catches up: from then on it drafts what the plain loop's does."""
+def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> None:
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
     plain = list(loop.generate(one, table(one)))
@@ -164,7 +161,7 @@ def moment(event: Event) -> float:
 
 
 def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
-    tokens = ids(list(on_device(task("like"))))
+    tokens = ids(on_device(task("like")))
     for changes in (
         {"end_tokens": frozenset({tokens[9]})},
         {"params": replace(WARM, stop=(f" {tokens[5]} {tokens[6]}",))},
@@ -195,17 +192,17 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(SHARED.idle) == SHARED.max_idle and cycle not in SHARED.idle.values()
 
 
-def test_heads_and_exits_have_cycles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_and_exits_have_cycles_of_their_own(monkeypatch) -> None:
     monkeypatch.setattr(SHARED, "max_idle", len(DRAFTS) + 1)
     SHARED.idle.clear()
-    first = {kind: ids(list(on_device(task(kind)))) for kind in DRAFTS}
+    first = {kind: ids(on_device(task(kind))) for kind in DRAFTS}
     assert len(SHARED.idle) == len(DRAFTS)
     for kind in DRAFTS:
-        assert ids(list(on_device(task(kind)))) == first[kind]
+        assert ids(on_device(task(kind))) == first[kind]
     assert len(SHARED.idle) == len(DRAFTS)
     view = TargetView(TARGET, exit_layer=4)
     deeper = task("none", target=view, prompt=TEXT, drafter=EarlyExitDrafter(view))
-    assert ids(list(on_device(deeper))) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
+    assert ids(on_device(deeper)) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
 
 
 def test_a_closed_run_harms_no_other() -> None:
@@ -213,7 +210,7 @@ def test_a_closed_run_harms_no_other() -> None:
     for _ in range(5):
         next(stream)
     stream.close()
-    assert ids(list(on_device(task("like")))) == ids(list(on_device(task("like"))))
+    assert ids(on_device(task("like"))) == ids(on_device(task("like")))
 
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
@@ -222,7 +219,7 @@ def test_a_broken_drafter_never_harms_the_text() -> None:
     events = list(on_device(task("like", drafter=DraftModelDrafter(broken), params=GREEDY)))
     failures = [event for event in events if isinstance(event, Failed)]
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
-    assert ids(events) == ids(list(on_device(task("none", params=GREEDY))))
+    assert ids(events) == ids(on_device(task("none", params=GREEDY)))
 
 
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
@@ -256,7 +253,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     assert isinstance(list(executor.generate(block))[-1], Finished)
 
 
-def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
     def end(events: Iterator[Event]) -> str | None:
         last = list(events)[-1]
         assert isinstance(last, Finished)
@@ -271,8 +268,7 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
-def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths: list[int]) -> None:
-    """And the plain loop many times: the count is worth something."""
+def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depths) -> None:
     SHARED.idle.clear()
     events = list[Event]()
     assert host_reads(lambda: events.extend(on_device(make(kind, details=False)))) == 0
@@ -284,8 +280,7 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
 
 
 @pytest.mark.parametrize("kind", ["like", "eagle3"])
-def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what it then takes is prefill, no part of a draft."""
+def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch) -> None:
     form = drafting.DraftModelSteps if kind == "like" else drafting.Eagle3Steps
     told, prefill = list[str](), form.prefill
 
@@ -304,16 +299,15 @@ def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, mo
 
 
 def test_a_short_run_has_one_graph_a_step() -> None:
-    """Drafts beyond the end of a text fit its bucket, too."""
     for tokens, context in ((40, 512), (236, 512), (400, 1024)):
         one = task("like", params=replace(WARM, max_tokens=tokens))
-        one.target = SimpleNamespace(context=context)  # type: ignore[assignment]
+        one.target = SimpleNamespace(context=context)
         capacity = lane.capacity(one)
         assert capacity >= len(one.prompt) + tokens and (capacity + one.k + 1) & (capacity + one.k) == 0
 
 
 @pytest.fixture
-def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def crowded(monkeypatch) -> Iterator[SimpleNamespace]:
     """A device with room for one cycle; `refused` has how many waited whenever there was none."""
     device = SimpleNamespace(room=1, refused=[])
 
@@ -330,18 +324,18 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     SHARED.idle.clear()
 
 
-def test_a_run_takes_the_room_of_those_that_wait(crowded: SimpleNamespace) -> None:
+def test_a_run_takes_the_room_of_those_that_wait(crowded) -> None:
     list(on_device(task("none")))
     (first,) = SHARED.idle.values()
     assert isinstance(list(on_device(task("like")))[-1], Finished)
     assert first not in SHARED.idle.values() and len(SHARED.idle) == 1 and crowded.refused == [1]
 
 
-def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded: SimpleNamespace) -> None:
+def test_a_run_without_room_ends_in_one_sentence_and_the_next_is_whole(crowded) -> None:
     crowded.room = 0
     *_, failed, end = on_device(task("none"))
     assert isinstance(failed, Failed) and failed.fatal
     assert failed.reason is loop.NO_ROOM
     assert isinstance(end, Finished) and end.reason == "failed" and crowded.refused == [0, 0]
     crowded.room = 1
-    assert ids(list(on_device(task("none"))))
+    assert ids(on_device(task("none")))

@@ -18,14 +18,12 @@ DEAR = Costs(0.9, tuple(1.0 + row for row in range(8)), 0.1)
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The drafters whose costs were measured, in turn."""
+def measured(monkeypatch) -> list[str]:
     asked: list[str] = []
 
     def measure(family: Any, name: str, report: Any) -> Costs:
         asked.append(name)
-        costs: Costs = family.real[name]
-        return costs
+        return family.real[name]
 
     monkeypatch.setattr(probe, "measure", measure)
     return asked
@@ -38,21 +36,16 @@ def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any
     )
 
 
-def test_what_is_expected_to_pay_is_taken_and_measured_once(measured: list[str]) -> None:
+def test_what_is_expected_to_pay_is_taken_and_measured_once(measured) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY}, {"draft_model": {"agreement": [0.66], "overlap": [0.3]}})
     choice = choose(pair)
     assert (choice.drafter, choice.k) == ("draft_model", 3) and choice.speedup == pytest.approx(1.58, abs=0.02)
     assert choose(pair) == choice and measured == ["draft_model"]  # enough: the copy is not measured
-    assert choose(pair, temperature=0.8).drafter == "quantised"  # where the draft's odds overlap less
+    assert choose(pair, temperature=0.8).drafter == "quantised"
     assert measured == ["draft_model", "quantised"]
 
 
-def test_a_harder_pair_is_drafted_for_less_deep(measured: list[str]) -> None:
-    depths = [choose(family({"draft_model": CHEAP}, {"draft_model": {"agreement": [p]}})).k for p in (0.35, 0.66, 0.95)]
-    assert depths == sorted(depths) and depths[0] < depths[-1]
-
-
-def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
+def test_the_browser_chooses_as_we_do(measured) -> None:
     """Node holds `engine/costs.js` to the same table."""
     for row in json.loads((TESTS / "costs.json").read_text(encoding="utf-8")):
         draft, step, *passes = row["times"]["draft"], *row["times"]["passes"].values()
@@ -63,12 +56,12 @@ def test_the_browser_chooses_as_we_do(measured: list[str]) -> None:
         assert choice.speedup == pytest.approx(row["speedup"]) if row["speedup"] else choice.speedup <= 1.0
 
 
-def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured: list[str]) -> None:
+def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured) -> None:
     choice = choose(family({"draft_model": DEAR}))
     assert (choice.drafter, choice.k) == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
 
 
-def test_what_was_chosen_stays(measured: list[str]) -> None:
+def test_what_was_chosen_stays(measured) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY})
     assert choose(pair, "quantised", 7) == Choice("quantised", 7) and choose(pair, "none", 5) == Choice("none", 5)
     assert not measured
@@ -76,7 +69,7 @@ def test_what_was_chosen_stays(measured: list[str]) -> None:
     assert choose(pair, "quantised").drafter == "quantised"
 
 
-def test_what_is_not_measured_has_the_usual_depth(measured: list[str]) -> None:
+def test_what_is_not_measured_has_the_usual_depth(measured) -> None:
     alone = family({})
     assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
     assert not measured

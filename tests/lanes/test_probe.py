@@ -29,7 +29,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
     return clock
@@ -83,8 +83,6 @@ class Guesser:
 
 
 class Family:
-    """As much of a family as `probe` asks for."""
-
     def __init__(self, clock: Clock, **how: Any) -> None:
         self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 
@@ -107,30 +105,30 @@ def seconds(how: dict[str, Any], depth: int) -> float:
 
 
 @SHAPES
-def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock: Clock, how: dict[str, Any]) -> None:
-    costs = probe(Family(clock, **how, alpha=0.5), "guesser")  # type: ignore[arg-type]
+def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock, how: dict[str, Any]) -> None:
+    costs = probe(Family(clock, **how, alpha=0.5), "guesser")
     for depth in range(10):
         assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
 
 
-def test_a_row_that_is_dearer_than_the_others_is_found(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_dearer_than_the_others_is_found(clock, monkeypatch) -> None:
     """A processor takes so many rows at once, and one more is another turn. Between two depths nothing is guessed."""
     monkeypatch.setattr(Target, "seventh", 0.004)
-    costs = probe(Family(clock, **CHAIN, alpha=0.5), "guesser")  # type: ignore[arg-type]
+    costs = probe(Family(clock, **CHAIN, alpha=0.5), "guesser")
     steps = [costs.verify(depth + 1) - costs.verify(depth) for depth in range(8)]
     assert steps == pytest.approx([0.1] * 5 + [0.5] + [0.1] * 2, abs=0.01)
 
 
-def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock: Clock) -> None:
-    costs = probe(Family(clock, **CHAIN, alpha=0.5, draw=0.001), "guesser")  # type: ignore[arg-type]
+def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock) -> None:
+    costs = probe(Family(clock, **CHAIN, alpha=0.5, draw=0.001), "guesser")
     assert costs.at(0.0) is costs
     assert costs.draw == pytest.approx(0.1, abs=0.01)
     assert costs.at(0.8).cycle(4) - costs.cycle(4) == pytest.approx(0.4, abs=0.04)
     assert costs.at(0.8).at(0.8) == costs.at(0.8)
 
 
-def test_what_never_drafts_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:
     family = Family(clock, **CHAIN, alpha=0.5)
     monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
     with pytest.raises(ValueError, match="drafted nothing"):
-        probe(family, "guesser")  # type: ignore[arg-type]
+        probe(family, "guesser")

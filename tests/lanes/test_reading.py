@@ -14,7 +14,7 @@ PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
 
 
 @pytest.fixture(scope="module")
-def engine(shallow: str) -> Iterator[Engine]:
+def engine(shallow) -> Iterator[Engine]:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         yield engine
 
@@ -24,7 +24,7 @@ def committed(events: list[Event]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("drafter", ["draft_model", "eagle3", "early_exit"])
-def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine: Engine, drafter: str) -> None:
+def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: str) -> None:
     prompt, told = "Once there was a fox who lived by the sea. " * 30, list[tuple[str, int, int]]()
     request, count = RunRequest(prompt, drafter, 3, PARAMS), len(engine.models.encode(prompt))
     watched = list(engine.start(request, on_read=lambda *state: told.append(state)).events)
@@ -34,7 +34,7 @@ def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine: Engine, dr
     assert read == [(done, count) for done in (*range(0, count - PIECE, PIECE), count - PIECE)]
 
 
-def test_of_a_short_prompt_nothing_is_reported(engine: Engine) -> None:
+def test_of_a_short_prompt_nothing_is_reported(engine) -> None:
     told: list[tuple[str, int, int]] = []
     request = RunRequest("Once there was a fox.", "draft_model", 3, PARAMS)
     list(engine.start(request, on_read=lambda *state: told.append(state)).events)

@@ -33,7 +33,7 @@ QUESTION = "Q: What is the capital of Italy?\nA:"
 
 
 @pytest.fixture(scope="module")
-def family(shallow: str) -> zoo.Family:
+def family(shallow) -> zoo.Family:
     return zoo.load(shallow, torch.float32)
 
 
@@ -51,7 +51,7 @@ def threads() -> list[str]:
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("drafter", ["draft_model", "prompt_lookup"])
-def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, params: SamplingParams) -> None:
+def test_its_cycles_are_told_as_a_servers_are(family, drafter: str, params: SamplingParams) -> None:
     events = run(family, drafter, params)
     (first,), (last,), cycles = only(events, Started), only(events, Finished), only(events, Committed)
     assert (first.drafter, first.k, last.reason, last.tokens) == (drafter, K, "length", 24)
@@ -67,26 +67,15 @@ def test_its_cycles_are_told_as_a_servers_are(family: zoo.Family, drafter: str, 
     assert LaneStats.from_events(events, PEER).alpha is None and threads() == []
 
 
-@pytest.mark.parametrize(
-    ("drafter", "prompt"),
-    [
-        ("draft_model", PROMPT),
-        pytest.param("prompt_lookup", QUESTION, marks=pytest.mark.long),
-        pytest.param("draft_model", QUESTION, marks=pytest.mark.long),
-        pytest.param("prompt_lookup", PROMPT, marks=pytest.mark.long),
-    ],
-)
-def test_greedy_text_is_that_of_plain_decoding(drafter: str, prompt: str) -> None:
-    """The whole family's; the coldest temperature is greedy, too."""
+def test_greedy_text_is_that_of_plain_decoding() -> None:
     whole = zoo.load("embedded", torch.float32)
-    for temperature in (0.0, 1e-40):
+    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", QUESTION)):
         params = SamplingParams(temperature, max_tokens=40)
         events = list(race(whole, prompt, drafter, 4, params, peer=True))
         assert ids(events, PEER) == ids(events, PLAIN) and not only(events, Failed)
 
 
-def test_it_samples_as_it_is_asked_to(family: zoo.Family) -> None:
-    """Of one token nothing but the likeliest is left; else a seed gives one text, and another one another."""
+def test_it_samples_as_it_is_asked_to(family) -> None:
     narrow = run(family, params=SamplingParams(1.0, top_k=1, max_tokens=24))
     assert ids(narrow, PEER) == ids(narrow, PLAIN)
     state = torch.get_rng_state()
@@ -95,7 +84,7 @@ def test_it_samples_as_it_is_asked_to(family: zoo.Family) -> None:
 
 
 @pytest.mark.parametrize("params", [GREEDY, pytest.param(WARM, marks=pytest.mark.long)], ids=["greedy", "sampled"])
-def test_a_stop_string_and_the_last_token_end_it(family: zoo.Family, params: SamplingParams) -> None:
+def test_a_stop_string_and_the_last_token_end_it(family, params: SamplingParams) -> None:
     whole = only(run(family, params=params), Finished)[0].text
     stop = whole[10:14]
     params = SamplingParams(params.temperature, params.top_k, params.top_p, 24, params.seed, (stop,))
@@ -105,7 +94,7 @@ def test_a_stop_string_and_the_last_token_end_it(family: zoo.Family, params: Sam
     assert (end.reason, end.tokens) == ("length", 1)
 
 
-def test_stopping_the_race_ends_its_thread_between_two_cycles(family: zoo.Family) -> None:
+def test_stopping_the_race_ends_its_thread_between_two_cycles(family) -> None:
     running = race(family, PROMPT, "draft_model", K, SamplingParams(max_tokens=200), peer=True)
     next(event for event in running if event.lane == PEER and isinstance(event, Committed) and event.cycle == 2)
     assert threads() == ["transformers"]
@@ -114,9 +103,7 @@ def test_stopping_the_race_ends_its_thread_between_two_cycles(family: zoo.Family
 
 
 @pytest.mark.parametrize("fails_at", [0, 2], ids=["loading", "in a cycle"])
-def test_a_fault_of_its_own_harms_no_other_lane(
-    family: zoo.Family, monkeypatch: pytest.MonkeyPatch, fails_at: int
-) -> None:
+def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at: int) -> None:
     alone, cycle, calls = list(race(family, PROMPT, "draft_model", K, WARM)), peer.AssistedExecutor.cycle, count()
 
     def broken(*given: Any) -> Any:
@@ -136,7 +123,7 @@ def test_a_fault_of_its_own_harms_no_other_lane(
 
 
 @pytest.mark.parametrize(("drafter", "k"), [("medusa", 3), ("early_exit", 3), ("none", 3), ("draft_model", 0)])
-def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family: zoo.Family, drafter: str, k: int) -> None:
+def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family, drafter: str, k: int) -> None:
     with pytest.raises(ValueError, match=r"ssisted generation .*\."):
         race(family, PROMPT, drafter, k, GREEDY, peer=True)
 
@@ -146,7 +133,7 @@ def test_models_without_files_are_refused() -> None:
         peer.assisted(Task(TableModel(8, seed=1), (1,), drafter=PromptLookupDrafter(), lane=PEER))
 
 
-def test_its_model_is_read_once_and_ends_with_ours(shallow: str) -> None:
+def test_its_model_is_read_once_and_ends_with_ours(shallow) -> None:
     family = zoo.load_folder(Path(shallow), "shallow", torch.float32)
     target = peer.unwrapped(family.target)
     list(race(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
@@ -159,7 +146,6 @@ def test_its_model_is_read_once_and_ends_with_ours(shallow: str) -> None:
 
 
 def test_a_first_cycle_of_several_tokens_is_no_gain_in_speed() -> None:
-    """They come with the prefill, whose time does not count either."""
     told = [
         Drafted(PEER, 0, (1, 2), ("a", "b"), (-1, 0), 0.0, 0.5),
         Committed(PEER, 0, (1, 2, 3), ("a", "b", "c"), 2, "bonus", "abc", 3, 1.0),

@@ -6,6 +6,6 @@ from specdec.models.native import Blocked
 
 
 @pytest.fixture
-def in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_torch(monkeypatch) -> None:
     """Models that are made meanwhile are as on a machine without g++."""
     monkeypatch.setattr(Blocked, "pays", lambda *matrix: False)

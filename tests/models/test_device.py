@@ -1,6 +1,5 @@
 """What a model does otherwise where there is a GPU; here without one."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +18,7 @@ PIECES = TEXT[:20], TEXT[20:26], TEXT[26:27]
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def settings(monkeypatch) -> SimpleNamespace:
     """In place of torch's, which would stay."""
     told = SimpleNamespace(cudnn=True, matmul=SimpleNamespace(allow_bf16_reduced_precision_reduction=True))
     monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", lambda on: setattr(told, "cudnn", on))
@@ -27,7 +26,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return told
 
 
-def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings: SimpleNamespace) -> None:
+def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings) -> None:
     device.configure_cuda("cpu")
     assert settings.cudnn and settings.matmul.allow_bf16_reduced_precision_reduction
     device.configure_cuda("cuda:0")
@@ -37,8 +36,7 @@ def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings: SimpleNam
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in DEFAULT else [pytest.mark.long]) for name in FAMILIES]
 )
-def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a prompt that is read in pieces, in its first piece; the logits are the same."""
+def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch) -> None:
     model, masked = lean(name), list[tuple[int | None, int]]()
     assert not model.causal_prefill
     expected = [model.forward(part, cache, rows=len(part)) for cache in [model.new_cache(64)] for part in PIECES]
@@ -57,15 +55,13 @@ def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch: 
 
 
 @pytest.mark.parametrize(("card", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(
-    card: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(card: bool, expected: torch.dtype, monkeypatch) -> None:
     """A T4 says that it can: it emulates."""
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or card)
     assert zoo.fastest_dtype(FAMILY / "target", "cuda") == expected
 
 
-def test_loading_for_a_gpu_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_for_a_gpu_compiles_nothing(tmp_path, monkeypatch) -> None:
     def compiled() -> None:
         raise AssertionError("compiled")
 

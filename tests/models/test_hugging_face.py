@@ -4,7 +4,6 @@ import copy
 import functools
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
 from tests.tokens import ids
-from tests.toyheads import LAYERS, medusa_weights, WIDTH
+from tests.toyheads import decoder, LAYERS, medusa_weights, WIDTH
 
 pytestmark = pytest.mark.filterwarnings("error::FutureWarning")  # the names that transformers is about to take away
 
@@ -82,26 +81,17 @@ def grid(names: Any) -> list[Any]:
 
 @functools.cache
 def reference(kind: str, seed: int = 0, layers: int = LAYERS) -> Any:
-    """By transformers, in fp32, with norms and biases that are neither ones nor zeros and logits that are no draw."""
-    torch.manual_seed(seed)
     said = FAMILIES[kind] | {"n_layer": layers, "num_hidden_layers": layers}
     if kind == "gpt_neo":
         said |= {"num_layers": layers, "attention_types": [[["global", "local"], layers // 2]]}
-    config = transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval().float()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            vector = parameter.dim() == 1
-            parameter.copy_(parameter + 0.3 * torch.randn_like(parameter) if vector else 5 * parameter)
-    return model
+    return decoder(transformers.AutoConfig.for_model(kind.removesuffix("_alibi"), **said), seed)
 
 
 folder_of = functools.partial(model_folder, tokenizer=words(VOCABULARY))
 
 
 @pytest.mark.parametrize("kind", grid(FAMILIES))
-def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
-    """In chunks and after roll-backs, far beyond a window."""
+def test_logits_equal_those_of_transformers(kind: str, tmp_path) -> None:
     model = reference(kind)
     ours = HuggingFaceModel.load(folder_of(tmp_path, model))
     assert (ours.depth, ours.width, ours.context) == (LAYERS, WIDTH, CONTEXT)
@@ -121,12 +111,11 @@ def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
 def generated(model: Any) -> list[int]:
     model = copy.copy(model)  # its own settings would fill in an end token
     model.generation_config = transformers.GenerationConfig(max_new_tokens=30, do_sample=False, pad_token_id=0)
-    text: list[int] = model.generate(torch.tensor([TEXT[:9]]))[0, 9:].tolist()
-    return text
+    return model.generate(torch.tensor([TEXT[:9]]))[0, 9:].tolist()
 
 
 @pytest.mark.parametrize("kind", grid(WRITING))
-def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) -> None:
+def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path) -> None:
     model = reference(kind)
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
     family = zoo.load_pair(folder_of(tmp_path / "target", model), small, dtype=torch.float32)
@@ -135,7 +124,7 @@ def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
+def gemma(tmp_path_factory) -> zoo.Family:
     """With a draft model of our own decoder."""
     base = tmp_path_factory.mktemp("gemma")
     config = transformers.LlamaConfig(**{**BASE, "num_hidden_layers": 2})
@@ -144,20 +133,20 @@ def gemma(tmp_path_factory: pytest.TempPathFactory) -> zoo.Family:
     return zoo.load_pair(target, llama, dtype=torch.float32)
 
 
-def test_every_drafter_keeps_the_text(gemma: zoo.Family) -> None:
+def test_every_drafter_keeps_the_text(gemma) -> None:
     assert set(gemma.drafters) == {"draft_model", "suffix", "prompt_lookup", "none"}
     expected = generated(reference("gemma3_text"))
     for name in gemma.drafters:
         assert greedy(gemma, name, TEXT[:9]) == expected, name
 
 
-def test_its_own_assisted_generation_races_beside_ours(gemma: zoo.Family) -> None:
+def test_its_own_assisted_generation_races_beside_ours(gemma) -> None:
     events = list(race(gemma, "w3 w4 w5", "draft_model", 3, SamplingParams(max_tokens=12, ignore_end=True), peer=True))
     peer, plain = (ids(events, lane) for lane in (PEER, PLAIN))
     assert peer == plain and len(plain) == 12
 
 
-def test_what_is_not_offered_with_such_a_target_is_said(tmp_path: Path) -> None:
+def test_what_is_not_offered_with_such_a_target_is_said(tmp_path) -> None:
     target = folder_of(tmp_path / "target", reference("gpt_neo", layers=2))
     (tmp_path / "medusa").mkdir()
     save_file(medusa_weights(), tmp_path / "medusa" / "model.safetensors")
@@ -190,7 +179,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path: Path) -> None:
+def test_what_cannot_run_here_is_refused_before_its_weights_are_read(kind: str, tmp_path) -> None:
     said, reason = REFUSED[kind]
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, **said}))
     with pytest.raises(ValueError, match=reason) as caught:
@@ -211,7 +200,7 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path) -> None:
     said, tensors, reason = DAMAGED[what]
     folder = folder_of(tmp_path / "model", reference("gemma3_text"))
     config = json.loads((folder / "config.json").read_text()) | said

@@ -26,7 +26,7 @@ def logits(model: Transformer) -> torch.Tensor:
     return torch.cat([*rows, decoder.forward(torch.tensor(TEXT[24:25]), torch.tensor([24]), 32)])
 
 
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def as_on_a_gpu(monkeypatch) -> None:
     monkeypatch.setattr(Folding, "on_cpu", property(lambda self: False, lambda self, value: None), raising=False)
 
 
@@ -34,7 +34,7 @@ SHORT = ("qwen3", "llama grouped heads", "mistral window")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SHORT else pytest.mark.long) for n in FAMILIES])
-def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkeypatch) -> None:
     expected = logits(lean(name))
     as_on_a_gpu(monkeypatch)
     other = lean(name)
@@ -42,7 +42,7 @@ def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkey
 
 
 @pytest.mark.parametrize("kind", ["medusa", "eagle3", "early_exit"])
-def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_read_norms_of_either_form(kind: str, monkeypatch) -> None:
     def records() -> list[Any]:
         target = ours(MODEL)
         cycle = DeviceCycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
@@ -56,24 +56,22 @@ def test_heads_read_norms_of_either_form(kind: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("drafter", "part"), [(BlockDrafter, block_on), (MTPDrafter, mtp_on)])
-def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drafters_read_norms_of_either_form(drafter: Any, part: Any, monkeypatch) -> None:
     def distributions() -> torch.Tensor:
         target = ours(MODEL)
-        found = Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
-        assert found is not None
-        return found
+        return Run(lambda view: drafter(view, part(target), 160), target=target).propose(3).probs
 
     by_length = distributions()
     as_on_a_gpu(monkeypatch)
     assert torch.allclose(distributions(), by_length, atol=1e-5)
 
 
-def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_in_the_other_order_is_the_same_matrix(in_torch, monkeypatch) -> None:
     first = lean("qwen3")
     monkeypatch.setattr(matrix, "outputs_first", lambda matrix: True)
     other = lean("qwen3")
-    assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)  # type: ignore[arg-type]
-    assert first.head.stride() != other.head.stride()  # type: ignore[union-attr]
+    assert torch.equal(first.layers[0].qkv, other.layers[0].qkv)
+    assert first.head.stride() != other.head.stride()
     assert torch.allclose(logits(first), logits(other), atol=2e-5)
 
 
@@ -93,4 +91,4 @@ def test_a_cut_vocabulary_leaves_the_matrix_whole() -> None:
 def test_layouts_are_not_timed_before_cuda_has_started() -> None:
     """ZeroGPU emulates CUDA while models are loaded."""
     emulated = SimpleNamespace(device=torch.device("cuda"), shape=(8, 8), dtype=torch.float32)
-    assert not device.outputs_first(emulated)  # type: ignore[arg-type]
+    assert not device.outputs_first(emulated)

@@ -43,15 +43,14 @@ def test_what_is_packed() -> None:
 
 
 @needs_onednn
-def test_prompts_of_all_lengths_share_a_few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_of_all_lengths_share_a_few_kernels(monkeypatch) -> None:
     """oneDNN keeps one for every number of rows: 400 prompts of their own lengths took 180 MB."""
     packed = pack_weight(torch.zeros(OUTPUTS, WIDTH), torch.float32, "cpu")
     seen, onednn = set[int](), matrix.ONEDNN
 
     def watched(x: torch.Tensor, *more: object) -> torch.Tensor:
         seen.add(len(x))
-        product: torch.Tensor = onednn(x, *more)
-        return product
+        return onednn(x, *more)
 
     monkeypatch.setattr(matrix, "ONEDNN", watched)
     for rows in range(1, 513):

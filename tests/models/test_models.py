@@ -1,7 +1,6 @@
 """The lean decoder against transformers, and its cache against a fresh prefill."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ TEXT = random.Random(0).choices(range(97), k=48)
 
 
 @pytest.fixture(autouse=True, params=["torch", "native"])
-def way(request: pytest.FixtureRequest) -> str:
+def way(request) -> str:
     """What computes the layers. By default that is native.cpp, so torch would go untested."""
     way: str = request.param
     if way == "torch":
@@ -58,14 +57,12 @@ def reference(config: Any) -> Any:
 
 
 def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Transformer:
-    """Our decoder with the weights of `reference`, of a family's name or a config."""
     config = FAMILIES[name] if isinstance(name, str) else name
     return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype, device)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path) -> None:
-    """Saved by transformers, read by us; in one pass, in pieces, and after roll-backs."""
+def test_logits_equal_those_of_transformers(name: str, way, tmp_path) -> None:
     model = reference(FAMILIES[name])
     model.save_pretrained(tmp_path, max_shard_size="60KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
@@ -84,7 +81,6 @@ def test_logits_equal_those_of_transformers(name: str, way: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_tree_is_its_paths(name: str) -> None:
-    """Every row of a tree equals the row of its path alone; after keeping a path the cache is a fresh prefill's."""
     ours, rng = lean(name), random.Random(3)
     for size in (1, 2, 4, 7):
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
@@ -122,7 +118,6 @@ def test_a_full_cache_says_so() -> None:
 
 @pytest.mark.parametrize("begun", [1, 3, 4])
 def test_verification_goes_on_from_the_exit(begun: int) -> None:
-    """Begun or not, the logits are the same, for the pass and for what follows a roll-back."""
     ours, block = lean("llama tied"), [5, 7, 11, 13]
     plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
     for cache in (plain, early):
@@ -137,7 +132,6 @@ def test_verification_goes_on_from_the_exit(begun: int) -> None:
 
 
 def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
-    """A drafter may fail halfway, or propose something else than it computed."""
     ours = lean("llama tied")
     for block in ([5], [5, 8, 9], [6, 7]):
         plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
@@ -163,7 +157,6 @@ def test_early_logits_are_those_of_the_first_layers_alone() -> None:
 
 
 def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
-    """The input of layer i, as transformers counts hidden states; moved with the path that is kept."""
     model, ours = reference(FAMILIES["llama tied"]), lean("llama tied")
     cache = ours.new_cache(64, taps=(0, 2, 3))
     ours.forward(TEXT[:5], cache)
@@ -189,7 +182,6 @@ def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int
 
 @pytest.mark.parametrize(("width", "rounded"), [(64, True), (48, False)])
 def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -> None:
-    """A width that the kernel cannot read stays as it is."""
     shape = {"hidden_size": width, "intermediate_size": 96, "tie_word_embeddings": True}
     model = reference(transformers.LlamaConfig(**{**BASE, **shape}))
     config, weights = Config.parse(model.config.to_dict()), dict(model.state_dict())
@@ -203,7 +195,7 @@ def test_a_model_in_eight_bits_says_nearly_the_same(width: int, rounded: bool) -
 
 
 @pytest.mark.parametrize("pays", [True, False])
-def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_is_packed_where_the_processor_multiplies_it(pays: bool, monkeypatch) -> None:
     if pays and not Prepacked.pays(torch.zeros(8, 8, dtype=torch.bfloat16)):
         pytest.skip("this processor does not multiply bfloat16")
     monkeypatch.setattr(Prepacked, "pays", lambda matrix: pays and matrix.dtype == torch.bfloat16)

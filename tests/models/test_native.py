@@ -86,7 +86,6 @@ def both(config: Config, eight_bit: bool = False) -> tuple[Transformer, Transfor
 
 
 def passes(model: Transformer) -> list[Tensor]:
-    """What it says of prompts, chains and trees, and the states that it keeps; rolled back, moved up, begun."""
     cache = model.new_cache(CONTEXT, taps=range(LAYERS + 1), exit_layer=1)
     said = [model.forward(TEXT[:40], cache, rows=40), model.forward(TEXT[40:41], cache)]
     for count in range(2, 9):
@@ -145,7 +144,7 @@ def test_eight_bits_have_the_distribution_of_their_rounded_weights_and_inputs(na
 
 @needed
 @pytest.mark.parametrize("name", ["plain", "heads of 48", "heads of 80"])
-def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_sixteen_bits_keeps_its_distribution(name: str, monkeypatch) -> None:
     """Norms and the scale of scores stay apart from the matrices; multiplied in, they would be rounded with them."""
     config = SHAPES[name]
     weights = {key: tensor.bfloat16() for key, tensor in weights_of(config).items()}
@@ -196,7 +195,7 @@ def products_of_codes() -> list[Tensor]:
             said.append(blocked.times(x[:rows]))
             bound = 1e-5 * float(expected.abs().amax())
             assert float((said[-1] - expected[:rows]).abs().amax()) < bound, (kind, rows)
-            assert float((said[-1] - unrounded[:rows]).abs().amax()) > bound  # which tells rounded inputs from others
+            assert float((said[-1] - unrounded[:rows]).abs().amax()) > bound
     return said
 
 
@@ -212,7 +211,6 @@ def test_products_of_codes_are_those_of_rounded_inputs() -> None:
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None:
-    """Sums that saturate, as those of 16 bits do, would lose some."""
     ones = torch.ones(32, 2, dtype=torch.float16)
     for code in (0, 1, 2**bits - 1):
         for zero in (0, 2 ** (bits - 1)):
@@ -222,26 +220,9 @@ def test_sums_of_codes_are_exact_at_their_extremes(bits: int, sign: int) -> None
 
 
 @needed
-@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
-@pytest.mark.parametrize("words", [97, 1000, 49_151, 49_153])
-def test_logits_are_the_same_to_the_bit_beside_any_other_rows(words: int, stored: torch.dtype) -> None:
-    """Whatever the size of the vocabulary, and however many rows are asked for."""
-    config = replace(GROUPED, vocab_size=words, num_hidden_layers=1)
-    model = Transformer(config, weights_of(config), torch.float32, stored=stored)
-    assert model.native is not None
-    cache = model.new_cache(17)
-    one_by_one = [model.forward([token], cache) for token in TEXT[:17]]
-    for count in range(1, 18):
-        cache.keep(0)
-        said = model.forward(TEXT[:count], cache, rows=count)
-        assert said.shape == (count, words) and torch.equal(said, torch.cat(one_by_one[:count])), count
-
-
-@needed
 @pytest.mark.parametrize("name", ["plain", "one head of keys, untied"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_what_attention_reads_and_sees(name: str, count: int) -> None:
-    """A head of its own may tell the first layer what to read, and a block sees itself whole."""
     torch.manual_seed(0)
     x, read = torch.randn(count, SHAPES[name].hidden_size), torch.randn(SHAPES[name].hidden_size, count).T
     kept = x.clone()
@@ -251,31 +232,37 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
         for model, cache in zip(models, caches, strict=True):
             model.forward(TEXT[:9], cache)
         found, expected = (
-            model.run_layers(x, cache, 9, **options)  # type: ignore[arg-type]
-            for model, cache in zip(models, caches, strict=True)
+            model.run_layers(x, cache, 9, **options) for model, cache in zip(models, caches, strict=True)
         )
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
 
 
+WORDS_OF = (97, 1000, 49_151, 49_153)
+LARGE = {f"{n} words": replace(GROUPED, vocab_size=n, num_hidden_layers=1) for n in WORDS_OF}
+ROWS = {name: SHAPES[name] for name in ("grouped heads, biases", "heads of 48", "heads of 64")} | LARGE
+
+
 @needed
-@pytest.mark.parametrize("eight_bit", [False, True])
-@pytest.mark.parametrize("name", ["grouped heads, biases", "heads of 48", "heads of 64"])
-def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, eight_bit: bool) -> None:
-    model = made(SHAPES[name], eight_bit=eight_bit)
-    cache = model.new_cache(CONTEXT, taps=(1, LAYERS))
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_together_are_rows_one_by_one_to_the_bit(name: str, stored: torch.dtype) -> None:
+    model = Transformer(ROWS[name], weights_of(ROWS[name]), torch.float32, stored=stored)
+    assert model.native is not None
+    last = model.depth
+    cache = model.new_cache(CONTEXT, taps=(1, last))
     model.forward(TEXT[:5], cache)
     alone = torch.cat([model.forward([token], cache) for token in TEXT[5:40]])
-    states = cache.states[LAYERS][:40].clone()
-    for count in (*range(2, 14), 35):
+    states = cache.states[last][:40].clone()
+    for count in (*range(1, 18), 35):
         cache.keep(5)
-        assert equal([model.forward(TEXT[5 : 5 + count], cache, rows=count)], [alone[:count]])
-    assert equal([cache.states[LAYERS][:40]], [states])
+        said = model.forward(TEXT[5 : 5 + count], cache, rows=count)
+        assert said.shape == (count, ROWS[name].vocab_size) and torch.equal(said, alone[:count]), count
+    assert torch.equal(cache.states[last][:40], states)
 
 
 @needed
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "4 bits"])
-def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits, keys, values and states of trees of many shapes, whatever siblings stand between."""
+def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monkeypatch) -> None:
     if stored == "4 bits":
         monkeypatch.setattr(Grouped, "quantise", lambda matrix, _: coded("Q4_1", *matrix.shape, scale=0.05))
     config, rng = SHAPES["grouped heads, biases"], random.Random(stored)
@@ -284,7 +271,7 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
     assert model.native is not None and isinstance(model.head, Blocked)
     assert model.head.struct.bits == (4 if stored == "4 bits" else 8 * dtype.itemsize)
     for size in (*range(2, 13), *range(2, 13)):
-        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)  # tokens before the pass, and before its tree
+        start, chain = rng.randrange(1, 60), rng.randrange(1, 4)
         parents = [-1, *(rng.randrange(-1, node) for node in range(1, size))]
         tokens = rng.choices(range(WORDS), k=chain + size)
         path = Tree(tuple(parents)).path(rng.randrange(size))
@@ -300,11 +287,8 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
 
 
 @needed
-def test_threads_change_no_bit(threads: None) -> None:
-    """Of three blocks of outputs two threads have one and two: who is done early must wait. Four have more than enough.
-
-    They are few passes: beside busy processes threads wait long for each other.
-    """
+def test_threads_change_no_bit(threads) -> None:
+    """Of three blocks of outputs two threads have one and two: who is done early must wait."""
     model, found = made(replace(GROUPED, hidden_size=96, intermediate_size=2048, biases=INNER)), []
     for count in (1, 2, 3, 4):
         torch.set_num_threads(count)
@@ -316,7 +300,6 @@ def test_threads_change_no_bit(threads: None) -> None:
 
 @needed
 def test_a_rejected_draft_leaves_no_trace() -> None:
-    """Nor is anything read that lies after the text: what is no number there would be seen."""
     model = made(GROUPED)
     plain, tried = model.new_cache(CONTEXT), model.new_cache(CONTEXT)
     tried.data.fill_(float("nan"))
@@ -364,11 +347,8 @@ def test_weights_that_are_no_numbers_end_in_an_error(stored: torch.dtype | None)
     assert any(isinstance(event, Failed) and "not finite" in event.reason for event in events)
 
 
-# ---- compiled once, or not at all ----
-
-
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
     """As on a machine that has compiled nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(native.OFF, raising=False)
@@ -394,9 +374,7 @@ def loads_anew() -> bool:
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux tells its processor so")
 @pytest.mark.parametrize("does", [None, "exit 1", 'for last; do :; done; echo nonsense > "$last"', "exit 0"])
-def test_where_it_cannot_be_compiled_torch_runs_the_model(
-    does: str | None, fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_cannot_be_compiled_torch_runs_the_model(does: str | None, fresh, monkeypatch) -> None:
     found = None if does is None else compiler(fresh, does)
     monkeypatch.setattr(build.shutil, "which", lambda name: found)
     model, again = made(GROUPED), made(GROUPED, in_torch=True)
@@ -429,9 +407,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @needed
 @pytest.mark.parametrize("how", DAMAGES)
-def test_it_is_compiled_once_and_again_where_it_was_damaged(
-    how: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_compiled_once_and_again_where_it_was_damaged(how: str, fresh, monkeypatch) -> None:
     if how == "another's" and os.geteuid():
         pytest.skip("only root can give a file away")
     count = fresh / "count"
@@ -449,7 +425,7 @@ def test_it_is_compiled_once_and_again_where_it_was_damaged(
 
 
 @pytest.mark.parametrize("why", ["switched off", "another processor"])
-def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh, monkeypatch) -> None:
     monkeypatch.setattr(build, "library_file", lambda: 1 / 0)
     if why == "switched off":
         monkeypatch.setenv(native.OFF, "0")
@@ -460,8 +436,7 @@ def test_where_it_is_not_wanted_nothing_is_compiled(why: str, fresh: Path, monke
 
 @needed
 @pytest.mark.long
-def test_without_avx512_it_says_the_same(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """On a processor that has it, as it is compiled for one that has not."""
+def test_without_avx512_it_says_the_same(monkeypatch, request) -> None:
     as_compiled = products_of_codes()
     request.getfixturevalue("fresh")
     plain = [flag for flag in build.COMPILE if flag != "-march=native"]

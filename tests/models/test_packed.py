@@ -1,7 +1,6 @@
 """Packed weights: what 8 bits lose, and that every reader finds the same tensors."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,7 +23,7 @@ def test_packing_what_was_unpacked_changes_nothing() -> None:
     assert all(torch.equal(again[name], tensor) for name, tensor in first.items())
 
 
-def test_a_packed_head_is_read_as_before(tmp_path: Path) -> None:
+def test_a_packed_head_is_read_as_before(tmp_path) -> None:
     generator = torch.Generator().manual_seed(2)
     tensors = {"0.m": torch.randn(8, 64, generator=generator), "0.b": torch.randn(8, generator=generator)}
     save_file(packed.pack_rows(tensors), tmp_path / packed.FILE, {"packed": packed.ROWS})

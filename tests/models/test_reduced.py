@@ -24,18 +24,12 @@ from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
-from tests.toyheads import exact_texts
-
-WIDTH = 32
+from tests.toyheads import exact_texts, shape, WIDTH
 
 
 def facts(vocabulary: int) -> dict[str, Any]:
-    return {
-        "model_type": "llama", "vocab_size": vocabulary, "hidden_size": WIDTH, "intermediate_size": WIDTH,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": WIDTH // 2,
-        "hidden_act": "silu", "rms_norm_eps": 1e-5, "max_position_embeddings": 512, "tie_word_embeddings": False,
-        "attention_bias": False, "mlp_bias": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
-    }  # fmt: skip
+    changes = {"num_hidden_layers": 1, "max_position_embeddings": 512}
+    return shape(vocabulary, tie_word_embeddings=False).to_dict() | changes
 
 
 def weights(target: Transformer, known: list[int]) -> dict[str, Tensor]:
@@ -56,11 +50,11 @@ def written(folder: Path, tensors: dict[str, Tensor], vocabulary: int, packed: b
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def target(tmp_path_factory) -> Path:
     return model_into(tmp_path_factory.mktemp("reduced") / "target", 2)
 
 
-def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path) -> None:
+def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target) -> None:
     model = Transformer.load(target)
     tensors = weights(model, [4, 9, 2])
     draft = ReducedDraft(Config.parse(facts(model.vocabulary)), tensors, model)
@@ -75,7 +69,7 @@ def test_logits_are_those_of_the_two_matrices_and_the_target_s_own(target: Path)
     assert draft.parameters == sum(tensor.numel() for tensor in tensors.values()) - 3
 
 
-def test_a_norm_with_a_weight_of_zero_blanks_one_column_of_the_output_matrix_and_no_more(target: Path) -> None:
+def test_a_norm_with_a_weight_of_zero_blanks_one_column_of_the_output_matrix_and_no_more(target) -> None:
     model = Transformer.load(target)
     whole = weights(model, [4, 9, 2])
     whole["model.norm.weight"][1] = 0.0
@@ -87,7 +81,7 @@ def test_a_norm_with_a_weight_of_zero_blanks_one_column_of_the_output_matrix_and
 
 
 @pytest.mark.parametrize("params", [SamplingParams(0.8, top_k=3, max_tokens=3), SamplingParams(0.8, max_tokens=2)])
-def test_the_output_is_the_target_s_distribution_over_every_random_path(target: Path, params: SamplingParams) -> None:
+def test_the_output_is_the_target_s_distribution_over_every_random_path(target, params: SamplingParams) -> None:
     model = Transformer.load(target)
     model.cut_vocabulary(7)
     draft = ReducedDraft(Config.parse(facts(7)), weights(model, [1, 4, 6]), model)
@@ -99,7 +93,7 @@ def test_the_output_is_the_target_s_distribution_over_every_random_path(target: 
     assert total_variation(distribution, exact_texts(model, [0], params)) < 1e-5
 
 
-def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: Path, tmp_path: Path) -> None:
+def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target, tmp_path) -> None:
     model = Transformer.load(target)
     folder = written(tmp_path / "draft", weights(model, list(range(3, model.vocabulary, 2))), model.vocabulary)
     family = zoo.load_pair(target, folder)
@@ -115,7 +109,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target: 
     assert texts[0] == texts[1] and len(next(iter(texts[0]))) == 16
 
 
-def test_what_fits_no_target_is_refused(target: Path, tmp_path: Path) -> None:
+def test_what_fits_no_target_is_refused(target, tmp_path) -> None:
     model = Transformer.load(target)
     good = weights(model, [1, 4, 6])
     load = partial(published.load_drafter, target=model, tokenizer=published.load_tokenizer(target))

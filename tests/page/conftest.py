@@ -1,7 +1,5 @@
 """The page, served once for all files that run in this process."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.ui.build import build

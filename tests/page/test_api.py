@@ -29,7 +29,7 @@ HOME = "http://127.0.0.1:7860/"
 
 
 @pytest.fixture(scope="module")
-def address(shallow: str) -> Iterator[str]:
+def address(shallow) -> Iterator[str]:
     """The served app; its engine is in this process, with small models."""
     family = load(shallow, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
@@ -47,21 +47,21 @@ def example(language: str) -> str:
 
 
 @pytest.mark.long
-def test_the_python_example_runs(address: str) -> None:
+def test_the_python_example_runs(address) -> None:
     names: dict[str, Any] = {}
     exec(example("python").replace(HOME, address), names)
     assert Trace.loads(names["trace"]).header.prompt == "Once upon a time"
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
-def test_the_curl_example_runs(address: str) -> None:
+def test_the_curl_example_runs(address) -> None:
     script = f"set -euo pipefail\n{example('sh').replace(HOME, address)}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
     lines = [json.loads(line) for line in re.findall(r"^data: (\[.*)", done.stdout, re.M)]
     assert done.returncode == 0 and "".join(line[0] for line in lines if line[0]).count('"event"') > 2, done
 
 
-def test_every_endpoint_is_documented_and_typed(address: str) -> None:
+def test_every_endpoint_is_documented_and_typed(address) -> None:
     endpoints = Client(address, verbose=False).view_api(return_format="dict", print_info=False)["named_endpoints"]
     assert endpoints.keys() == {"/run", "/run_zh"} == set(re.findall(r"`(/\w+)`", DOCS.read_text("utf-8")))
     for one in endpoints.values():

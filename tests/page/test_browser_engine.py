@@ -6,7 +6,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -63,7 +63,6 @@ def run(number: int, family: Family) -> dict[str, object]:
 
 
 def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
-    """Let Node run and compare the same; return its counts."""
     assert native.library() is not None, "the bits are those of native.cpp"
     family = load_pair(SMOLLM2, dtype=GGUF) if smollm2 else load("embedded", INT7)
     content = {name.upper(): data for name, data in files(family.name).items()}
@@ -83,14 +82,13 @@ def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_the_browser_has_our_bits_and_our_runs(tmp_path: Path) -> None:
+def test_the_browser_has_our_bits_and_our_runs(tmp_path) -> None:
     assert hold(tmp_path, range(9))["runs"] == 9
 
 
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_the_browser_has_the_bits_of_smollm2(tmp_path: Path) -> None:
-    """Test SmolLM2 in the codes of its file, with its template, tokenizer, and embeddings from the output matrix."""
+def test_the_browser_has_the_bits_of_smollm2(tmp_path) -> None:
     assert hold(tmp_path, range(2), smollm2=True)["runs"] == 2
 
 
@@ -123,9 +121,7 @@ CHATS = (None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(
 
 
 @pytest.mark.parametrize("texts", [1500, pytest.param(5000, marks=pytest.mark.long)])
-def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
-    tmp_path: Path, texts: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path, texts: int, record_property) -> None:
     """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
     tokenizer = load_tokenizer(menu.FAMILY / "tokenizer")
     record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, CHATS, texts))
@@ -133,12 +129,9 @@ def test_an_odd_prompt_has_the_same_tokens_in_the_browser(
 
 @pytest.mark.long
 @pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(tmp_path, record_property) -> None:
     place = hub.find(SMOLLM2)
     tokenizer, chat = load_tokenizer(place), load_chat(place)
-    assert chat is not None
     record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, [chat], 5000))
 
 
@@ -147,7 +140,7 @@ def test_the_table_of_tokens_is_exact() -> None:
     assert torch.equal(family.target.embedding.bfloat16().float(), family.target.embedding)
 
 
-def test_other_models_are_refused(tmp_path: Path) -> None:
+def test_other_models_are_refused(tmp_path) -> None:
     config = json.loads((menu.FAMILY / "draft_model/config.json").read_text())
     shutil.copytree(menu.FAMILY / "draft_model", tmp_path / "one")
     (tmp_path / "one/config.json").write_text(json.dumps(config | {"model_type": "qwen3"}))

@@ -42,7 +42,7 @@ def visit() -> Visit:
     return get
 
 
-def test_the_second_visitor_is_sent_what_the_first_one_was(visit: Visit) -> None:
+def test_the_second_visitor_is_sent_what_the_first_one_was(visit) -> None:
     first, second = visit(), visit()
     assert first.text == second.text and first.text.startswith("1 ")
     assert second.headers == first.headers and second.headers["content-encoding"] == "br"
@@ -62,13 +62,13 @@ def test_the_second_visitor_is_sent_what_the_first_one_was(visit: Visit) -> None
         ("/gradio_api/info", {}),
     ],
 )
-def test_what_may_differ_is_asked_again(visit: Visit, path: str, headers: dict[str, str]) -> None:
+def test_what_may_differ_is_asked_again(visit, path: str, headers: dict[str, str]) -> None:
     visit("/")
     visit("/gradio_api/info")
     assert not visit(path, **headers).text.startswith("1 ")
 
 
-def test_a_failure_is_not_kept_and_a_post_is_no_visit(visit: Visit) -> None:
+def test_a_failure_is_not_kept_and_a_post_is_no_visit(visit) -> None:
     assert [visit("/assets/none.js").text[:2] for _ in range(2)] == ["1 ", "2 "]
     assert [visit(method="POST").text[:2] for _ in range(2)] == ["3 ", "4 "]
 
@@ -98,7 +98,7 @@ def test_a_visitor_who_leaves_does_not_halve_the_file_for_others() -> None:
     assert TestClient(app).get("/assets/a.js", headers={"accept-encoding": ""}).text == 3 * "a piece;"
 
 
-def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_are_answered_while_a_page_is_compressed(monkeypatch) -> None:
     answered = threading.Event()
 
     def compress(body: bytes) -> bytes:
@@ -121,7 +121,7 @@ def test_others_are_answered_while_a_page_is_compressed(monkeypatch: pytest.Monk
         portal.call(visit_both)
 
 
-def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_whatever_hosts_are_made_up(visit, monkeypatch) -> None:
     monkeypatch.setattr(cache, "MOST_ANSWERS", 5)
     assert visit("/assets/a.js").text.startswith("1 ") and visit().text.startswith("2 ")
     for number in range(20):
@@ -130,11 +130,11 @@ def test_memory_is_bounded_whatever_hosts_are_made_up(visit: Visit, monkeypatch:
     assert visit("/assets/a.js").text.startswith("23 ")
 
 
-def test_whether_the_page_is_there_is_answered_without_making_it(visit: Visit) -> None:
+def test_whether_the_page_is_there_is_answered_without_making_it(visit) -> None:
     assert visit("/", "HEAD").status_code == 200 and visit().text.startswith("1 ")
 
 
-def test_the_page_names_gradios_scripts_and_they_are_there(address: str) -> None:
+def test_the_page_names_gradios_scripts_and_they_are_there(address) -> None:
     names = gradio_private.scripts()
     assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
     assert all((gradio_private.FRONTEND / "assets" / name).is_file() for name in names)

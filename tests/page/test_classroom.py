@@ -1,7 +1,5 @@
 """A class: the teacher's run and moment reach every phone; votes are counted; only the secret steers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 
@@ -30,7 +28,6 @@ PATIENCE = 60  # seconds; the machine may be busy
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Switch the pauses off."""
     monkeypatch.setattr(classroom, "MIN_PAUSE_S", 0.0)
 
 
@@ -50,8 +47,6 @@ def run(coroutine):
 
 
 def heard(room, *deeds, since="", name=ME):
-    """Return the messages for a phone, at first and after each action of the teacher."""
-
     async def listen():
         stream, found = room.follow(name, since), []
         for deed in (None, *deeds):
@@ -66,9 +61,6 @@ def heard(room, *deeds, since="", name=ME):
         return found
 
     return run(listen())
-
-
-# ---- the room ----
 
 
 def test_a_phone_gets_the_run_once_then_what_is_added_and_each_moment():
@@ -118,9 +110,6 @@ def test_one_vote_a_phone_until_the_answer():
     assert room.question is None
 
 
-# ---- the routes ----
-
-
 @pytest.fixture
 def room():
     return taught("one\n")
@@ -163,7 +152,6 @@ def test_the_teachers_page_proves_itself_in_requests_that_gradio_writes(room):
 
 
 def test_the_page_gives_the_cookie_to_the_teacher_alone(room):
-    """Also when the cache has stored the page that was first asked for, or that of the teacher."""
     app = Starlette(routes=[Route("/", lambda _: PlainTextResponse("the page"))], **launch_settings(room)["app_kwargs"])
 
     def cookie(query):
@@ -244,7 +232,7 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
-    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):  # what the command sets is taken back
+    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 

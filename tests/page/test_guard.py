@@ -24,21 +24,20 @@ NAMES = ("SPACE_ID", "SPECDEC_PUBLIC", guard.HOSTS, guard.PROXIES)
 
 
 @pytest.fixture(autouse=True)
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
+def own(monkeypatch) -> None:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(EXPOSURE, "own")
 
 
 @pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
+def client(address) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
 
 @pytest.fixture
 def launched() -> Iterator[Any]:
-    """Launch a page under the current environment, and return its address."""
     demos = []
 
     def launch() -> str:
@@ -50,16 +49,13 @@ def launched() -> Iterator[Any]:
         demo.close()
 
 
-# ---- how much ----
-
-
 def pieces(piece: bytes = b" " * 100_000, count: int = 200) -> Iterator[bytes]:
     for _ in range(count):
         yield piece
 
 
 @pytest.mark.parametrize("path", ["gradio_api/call/run", "gradio_api/queue/join", "nowhere"])
-def test_more_than_the_limit_is_refused_with_or_without_a_length(client: httpx.Client, path: str) -> None:
+def test_more_than_the_limit_is_refused_with_or_without_a_length(client, path: str) -> None:
     most = limits().body
     for content in (b" " * (most + 1), pieces()):
         answer = client.post(path, content=content)
@@ -83,13 +79,13 @@ def test_json_that_would_become_many_objects_is_refused_before_it_is_parsed(cont
     assert refusal.value.status_code in (400, 413)
 
 
-def test_a_text_of_the_largest_size_is_read(client: httpx.Client) -> None:
+def test_a_text_of_the_largest_size_is_read(client) -> None:
     trace = '{"event":"header"}\n' + '"\\{[,' * 4_000 + "x" * (limits().body - 100_000)
     event = client.post("gradio_api/call/v2/run", json={"prompt": trace}).json()["event_id"]
     assert "the limit is 4,000. Shorten it." in client.get(f"gradio_api/call/run/{event}").text
 
 
-def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_slow_body_is_given_up_and_refuses_nobody_elses(monkeypatch, address) -> None:
     monkeypatch.setattr(guard, "GRACE_S", 0.2)
 
     def slow() -> Iterator[bytes]:
@@ -117,14 +113,12 @@ def test_of_one_address_few_large_bodies_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("path", ["upload", "proxy=http://127.0.0.1:1/", "dev/reload", f"assets/{'a' * 5000}"])
-def test_no_file_is_taken_and_no_address_is_fetched(client: httpx.Client, path: str) -> None:
+def test_no_file_is_taken_and_no_address_is_fetched(client, path: str) -> None:
     for place in ("gradio_api/", ""):
         assert client.post(place + path).status_code == client.get(place + path).status_code == 404
 
 
-def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(
-    monkeypatch: pytest.MonkeyPatch, launched: Any
-) -> None:
+def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(monkeypatch, launched) -> None:
     monkeypatch.setenv(EXPOSURE, "public")
     monkeypatch.setattr(guard, "BURST_S", 60.0)
     with httpx.Client(base_url=launched(), timeout=60) as client:
@@ -134,7 +128,7 @@ def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(
     assert "等待的人太多" in refused.json()["detail"]
 
 
-def test_what_was_let_in_takes_the_places_of_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_let_in_takes_the_places_of_those_who_wait(monkeypatch) -> None:
     most, gate = limits().waiting, guard.Guard(lambda *_: asyncio.sleep(0))
     for number in range(most + 1):
         gate.count_call("/gradio_api/call/run", f"192.0.2.{number}")
@@ -153,12 +147,9 @@ def test_a_session_holds_no_copy_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("path", ["call/v2/run", "call/v2/none"])
-def test_a_call_that_gradio_cannot_read_gets_a_sentence(client: httpx.Client, path: str) -> None:
+def test_a_call_that_gradio_cannot_read_gets_a_sentence(client, path: str) -> None:
     answer = client.post(f"gradio_api/{path}", json={"prompt": "Hi", "unknown": 1})
     assert answer.status_code == 400 and answer.json()["error"].startswith("The call cannot be read: ")
-
-
-# ---- under which name, and from which page ----
 
 
 @pytest.mark.parametrize(
@@ -170,7 +161,7 @@ def test_a_call_that_gradio_cannot_read_gets_a_sentence(client: httpx.Client, pa
         ("192.0.2.7", 400),
     ],
 )
-def test_a_page_of_ones_own_answers_to_its_own_names(client: httpx.Client, host: str, status: int) -> None:
+def test_a_page_of_ones_own_answers_to_its_own_names(client, host: str, status: int) -> None:
     for path in ("", "config", "gradio_api/info"):
         assert client.get(path, headers={"Host": host}).status_code == status, path
 
@@ -185,7 +176,7 @@ def test_a_page_of_ones_own_answers_to_its_own_names(client: httpx.Client, host:
         ("null", 422),
     ],
 )
-def test_the_page_of_another_site_cannot_ask(client: httpx.Client, origin: str, status: int) -> None:
+def test_the_page_of_another_site_cannot_ask(client, origin: str, status: int) -> None:
     """For JSON a browser first asks whether it may; what it sends without asking is no JSON."""
     asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
     for path in ("call/run", "call/v2/run", "queue/join", "run/run"):
@@ -196,15 +187,12 @@ def test_the_page_of_another_site_cannot_ask(client: httpx.Client, origin: str, 
             assert client.post(f"gradio_api/{path}", content=b'{"data": []}', headers=sent).status_code == 422
 
 
-def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypatch) -> None:
     monkeypatch.setenv(guard.HOSTS, "demo.example, Other.example")
     assert {"localhost", "::1", "demo.example", "other.example", "box"} <= {*guard.allowed_hosts("box")}
     for row in ("network", "class", "public"):
         monkeypatch.setenv(EXPOSURE, row)
         assert guard.allowed_hosts("0.0.0.0") == ["*"]
-
-
-# ---- from whom ----
 
 
 @pytest.mark.parametrize(
@@ -215,7 +203,7 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
     ],
 )
 def test_only_a_proxy_that_the_owner_names_says_who_asks(
-    launched: Any, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], forwarded: str, visitor: str
+    launched, monkeypatch, environment: dict[str, str], forwarded: str, visitor: str
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -227,7 +215,7 @@ def test_only_a_proxy_that_the_owner_names_says_who_asks(
     assert seen == [visitor]
 
 
-def test_whose_word_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_word_is_taken(monkeypatch) -> None:
     assert guard.trusted_proxies() == ""
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     assert "10.0.0.0/8" in guard.trusted_proxies()

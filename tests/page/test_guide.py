@@ -159,8 +159,6 @@ def test_what_people_type_is_found(language: str, typed: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_own_assets_are_small(language: str) -> None:
-    """As they are sent, compressed. A class and the page of files have pages of their own, and the engine's
-    sentences stay with the engine."""
     sent = (path for path in PAGE.rglob("*.*") if path.is_file() and path.suffix != ".ts")
     files = [path for path in sent if path.parent.name not in OTHERS]
     files += [ASSETS / "hardware.json", ASSETS / "sources.json", *(TEXT / language).glob("*.md")]

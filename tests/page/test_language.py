@@ -61,11 +61,7 @@ def files(language: str, kind: str = "json") -> set[str]:
 
 
 def places(template: str) -> set[str]:
-    """Return the names in the braces of a template."""
     return set(re.findall(r"\{(\w+)", template))
-
-
-# ---- words ----
 
 
 def test_a_language_begins_with_its_own_recorded_prompt() -> None:
@@ -137,7 +133,7 @@ def test_what_the_engine_says_has_its_translation() -> None:
             assert places(english) == places(told), english
 
 
-def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_visitor_reads_the_default_in_their_language(monkeypatch) -> None:
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
@@ -145,7 +141,7 @@ def test_each_visitor_reads_the_default_in_their_language(monkeypatch: pytest.Mo
             assert chosen_line(Choice("draft_model", 3, 1.5)) == words.format(drafter=name, k=3)
 
 
-def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_there_in_english(tmp_path, monkeypatch) -> None:
     for language in ("en", "zh"):
         (tmp_path / language).mkdir()
     (tmp_path / "en" / "new.json").write_text('{"a": "English"}')
@@ -159,9 +155,6 @@ def test_a_missing_file_is_there_in_english(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "zh" / "new.md").write_text("中文", encoding="utf-8")
     with speaking("zh"):
         assert text.paragraph("new") == "中文"
-
-
-# ---- who is spoken to ----
 
 
 def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
@@ -189,7 +182,7 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
     assert text.language() == "en"
 
 
-def test_every_page_answers_in_its_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_answers_in_its_language(tmp_path, monkeypatch) -> None:
     from specdec.ui.build import build
 
     monkeypatch.setattr(recorded, "TRACES", tmp_path)
@@ -227,7 +220,7 @@ def test_menus_follow_the_language() -> None:
     assert "无损。" in line and "。 " not in line
 
 
-def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:
     told = {"n": 900, "limit": 511}
     refusal = PromptError(
         types.TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
@@ -258,9 +251,6 @@ def test_a_standalone_page_speaks_the_language_of_the_page_it_came_from() -> Non
         page = standalone(toyrun.trace())
     assert '<html lang="zh-CN">' in page and "推测解码" in page
     assert '<html lang="en">' in standalone(toyrun.trace())
-
-
-# ---- the way to a page ----
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Several visitors of the served app at once: they wait in line, are told so, may leave, and the page stays awake."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace
@@ -19,8 +17,6 @@ from tests import toyrun
 
 
 class Engine:
-    """Runs toys, each of which waits until `gate` is open."""
-
     def __init__(self):
         self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0
 

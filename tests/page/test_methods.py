@@ -19,12 +19,9 @@ from specdec.ui.components import cards
 from specdec.ui.tabs import methods
 from tests import toyreport
 
-# ---- the report ----
-
 
 @pytest.fixture
 def reports(tmp_path, monkeypatch):
-    """Two reports in the places where the tab looks for them."""
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     toyreport.save(tmp_path)
     (tmp_path / "star").mkdir()
@@ -100,9 +97,6 @@ def test_a_report_says_what_has_changed_since():
     assert said.endswith("Measured before the last change of the loop.")
     report["provenance"]["digests"] = digests(EMBEDDED)
     assert "Measured before" not in methods.provenance(report)[1]
-
-
-# ---- cards and words ----
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():

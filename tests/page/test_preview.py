@@ -1,7 +1,5 @@
 """Previews of links to the page have a title, a sentence and a picture in the page's language."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -13,8 +13,7 @@ EMPTY = ["", "default", 0, 0.0, 1.0, 0, 64, 0, "", "rejection", "embedded", Fals
 
 
 @pytest.fixture(scope="module")
-def page(address: str) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]:
-    """Read the events of a session."""
+def page(address) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]:
     with httpx.Client(base_url=address, timeout=60.0) as client:
         yield client, client.get("config").json()["dependencies"]
 
@@ -28,8 +27,7 @@ def answered(client: httpx.Client) -> bool:
 
 
 @pytest.mark.parametrize("session", ["", "gone", pytest.param("one", marks=pytest.mark.long)])
-def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]]], session: str) -> None:
-    """Send eighty calls at once: without a session, of one that never listens, of one that leaves at a bad moment."""
+def test_no_call_ends_the_queue(page, session: str) -> None:
     client, events = page
     number = next(one["id"] for one in events if one["api_name"] == "run")
     sent = {"fn_index": number, "data": EMPTY, "session_hash": session}
@@ -47,9 +45,7 @@ def test_no_call_ends_the_queue(page: tuple[httpx.Client, list[dict[str, object]
 
 
 @pytest.mark.parametrize("number", ["browser", 9_999, "x"])
-def test_nor_does_one_of_a_function_that_there_is_not(
-    page: tuple[httpx.Client, list[dict[str, object]]], number: object
-) -> None:
+def test_nor_does_one_of_a_function_that_there_is_not(page, number: object) -> None:
     client, events = page
     if number == "browser":
         number = next(one["id"] for one in events if not one["backend_fn"])

@@ -20,7 +20,7 @@ LINK = re.compile(r'(?:src|href)="([^"]*)"')
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory) -> Path:
     """A site where an earlier one was."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "old.html").write_text("", encoding="utf-8")
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("index", ["index.html", "zh/index.html"])
-def test_links_are_relative_and_lead_to_files(made: Path, index: str) -> None:
+def test_links_are_relative_and_lead_to_files(made, index: str) -> None:
     page = (made / index).read_text(encoding="utf-8")
     links = [link for link in LINK.findall(page) if not link.startswith(("https://", "data:", "#"))]
     assert len(links) == 7
@@ -46,7 +46,7 @@ def test_links_are_relative_and_lead_to_files(made: Path, index: str) -> None:
     assert all(f'id="{name}-button"' in page for name in TABS) and "@@" not in page
 
 
-def test_what_the_host_is_told_is_there(made: Path) -> None:
+def test_what_the_host_is_told_is_there(made) -> None:
     for language in LANGUAGES:
         text = (made / f"data/{language}/page.js").read_text(encoding="utf-8")
         page = json.loads(text[text.index('= {"parts') + 2 :].strip().removesuffix(";"))
@@ -58,7 +58,7 @@ def test_what_the_host_is_told_is_there(made: Path) -> None:
         assert [name for name in asked if not list(made.glob(f"{name}.js"))] == []
 
 
-def test_a_static_space_finds_its_settings(made: Path) -> None:
+def test_a_static_space_finds_its_settings(made) -> None:
     settings = RepoCard((made / "README.md").read_text(encoding="utf-8")).data
     assert settings["sdk"] == "static" and settings["license"] == "apache-2.0" and settings["title"]
     assert (made / settings["app_file"]).is_file()
@@ -70,9 +70,7 @@ def test_a_run_is_written_so_that_a_script_reads_it_back() -> None:
     assert site.quoted(text) == "'a\\'b\\\\n\\\\\\\\\\n\\r\"</script>\u2028’'"
 
 
-def test_another_folder_is_refused_in_one_sentence_and_stays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_folder_is_refused_in_one_sentence_and_stays(tmp_path, capsys) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     for out in (tmp_path, tmp_path / "thesis.txt", tmp_path / "thesis.txt" / "site"):
         assert main(["site", "--out", str(out)]) == 2
@@ -80,6 +78,6 @@ def test_another_folder_is_refused_in_one_sentence_and_stays(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_an_earlier_site_goes_and_what_lies_beside_it_stays(made: Path) -> None:
+def test_an_earlier_site_goes_and_what_lies_beside_it_stays(made) -> None:
     assert (made / "note.txt").exists() and (made / "index.html").exists()
     assert not (made / "old.html").exists()

@@ -87,8 +87,6 @@ def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[t
 
 
 def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
-    """Make a trace of one judged cycle."""
-
     def piece(token: int) -> str:
         return f" {token}"
 
@@ -117,7 +115,6 @@ def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dic
         )
         if name == rule and len(part) == len(proposal):
             real = verdict
-    assert real is not None
     return {"log": log(proposal, rows, real, rule), "coins": coins, "rule": rule, "wanted": wanted}
 
 
@@ -132,7 +129,7 @@ def cases() -> Iterator[dict[str, Any]]:
         yield case(proposal, rows, coins, rules[i // 3 % len(rules)])
 
 
-def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
+def test_the_pages_what_if_decides_as_the_rules_do(tmp_path) -> None:
     made = list(cases())
     kinds = {(want["rule"], want["kind"]) for one in made for want in one["wanted"]}
     assert len(kinds) == 2 * (len(RULES) + 1)  # every rule both keeps all and does not
@@ -142,7 +139,6 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path: Path) -> None:
 
 
 def matched(path: Path) -> Path:
-    """A run whose drafts were matched with the target's own draws."""
     target = TableModel(12, seed=1)
     drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
     task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")

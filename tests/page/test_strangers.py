@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ EXPOSED = ("network", "class", "public")
 
 
 @pytest.fixture(params=EXPOSED)
-def exposed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def exposed(request, monkeypatch) -> None:
     for name in ("SPECDEC_PUBLIC", "SPACE_ID", "SPECDEC_PAIR", "SPECDEC_PAIRS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(EXPOSURE, request.param)
@@ -47,15 +46,13 @@ def refused_answer(answers: Iterator[str]) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
+def folder(tmp_path) -> str:
     (tmp_path / "config.json").write_text("{}")
     return str(tmp_path)
 
 
 @pytest.mark.parametrize("door", PAIR)
-def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
-    exposed: None, door: str, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed, door: str, folder, monkeypatch) -> None:
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
     monkeypatch.setattr(hub, "fetch", lambda *_: pytest.fail("something was fetched"))
     for family in (folder, f"{folder} + {folder}", "owner/model"):
@@ -66,7 +63,7 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(
     assert request.check_family("owner/model") == "owner/model"
 
 
-def test_ones_own_page_takes_any(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ones_own_page_takes_any(folder, monkeypatch) -> None:
     monkeypatch.setenv(EXPOSURE, "own")
     monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
     assert request.check("Once", "suffix", family=folder).family == folder

@@ -20,14 +20,10 @@ STORY, FACTS = (ASSETS / "traces" / f"{name}.jsonl" for name in ("story", "facts
 
 
 def tampered() -> tuple[str, int]:
-    """Return the recorded story with one changed coin, and the cycle of that coin."""
     lines = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]
     cycle, x = next((e["cycle"], x) for e in lines for x in e.get("positions", ()) if x["status"] == "rejected")
     x["u"] = 0.5 * x["p"] / x["q"]
     return "".join(json.dumps(line) + "\n" for line in lines), cycle
-
-
-# ---- links ----
 
 
 def test_of_a_servers_run_no_setting_is_taken_that_the_server_decided():
@@ -80,16 +76,12 @@ def test_links_and_frames_in_the_browsers_own_hands(tmp_path):
 
 @pytest.mark.long
 def test_a_run_in_a_link_is_taken_as_a_file_is(tmp_path):
-    """Every recorded run, packed into a link and read again, passes the audit."""
     nodejs.check("python/share.test.js", RUNS=ASSETS / "traces", OUT=tmp_path)
     runs = sorted(tmp_path.glob("*.jsonl"))
     assert len(runs) == len(list((ASSETS / "traces").rglob("*.jsonl")))
     for path in runs:
         answer = traces.open_trace(path.read_text(encoding="utf-8"))
         assert "log" in answer and not answer["wrong"], (path.name, answer)
-
-
-# ---- what Python answers ----
 
 
 def test_a_good_file_opens_as_a_recorded_run_with_its_audit():
@@ -117,9 +109,6 @@ def test_a_file_that_is_no_run_gets_one_sentence(text):
         assert answer.keys() == {"wrong", "said"} and answer["wrong"] is True
         assert answer["said"].startswith("The file was not taken: ") and answer["said"].endswith(".")
         assert len(answer["said"]) < 200 and "<script>" not in answer["said"]
-
-
-# ---- one file that plays alone ----
 
 
 def test_a_standalone_page_holds_the_run_and_nothing_of_it_is_markup():

@@ -19,20 +19,18 @@ MOST = 8
 
 
 @pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Turns:
+def line(monkeypatch) -> Turns:
     monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=MOST))
     return Turns({"run": 6.0})
 
 
 def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
-    """Return tickets of these addresses, all of which have a place."""
     tickets = [line.join("run", address, leads) for address in addresses]
     assert all(tickets)
-    return tickets  # type: ignore[return-value]
+    return tickets
 
 
 def served(line: Turns, tickets: list[Ticket]) -> list[int]:
-    """Return the order in which these tickets have the machine."""
     order = list[int]()
     while len(order) < len(tickets):
         (now,) = (i for i, one in enumerate(tickets) if i not in order and line.poll(one) == (0, 0.0))
@@ -43,21 +41,15 @@ def served(line: Turns, tickets: list[Ticket]) -> list[int]:
 
 @pytest.mark.parametrize(
     ("addresses", "order"),
-    [
-        ("aaaaa", [0, 1, 2, 3, 4]),
-        ("aaaabbc", [0, 4, 6, 1, 5, 2, 3]),
-        ("aaabaa", [0, 3, 1, 2, 4, 5]),
-    ],
+    [("aaaaa", [0, 1, 2, 3, 4]), ("aaaabbc", [0, 4, 6, 1, 5, 2, 3]), ("aaabaa", [0, 3, 1, 2, 4, 5])],
 )
-def test_addresses_take_turns_and_those_of_one_come_as_they_came(
-    line: Turns, addresses: str, order: Iterable[int]
-) -> None:
+def test_addresses_take_turns_and_those_of_one_come_as_they_came(line, addresses: str, order: Iterable[int]) -> None:
     tickets = joined(line, *addresses)
     line.poll(tickets[0])  # it has the machine, which counts as its address's turn
     assert served(line, tickets) == order
 
 
-def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
+def test_who_leads_waits_for_nobody_but_the_one_at_work(line) -> None:
     tickets = joined(line, "a", "a", "b")
     line.poll(tickets[0])
     tickets += joined(line, "a", leads=True)
@@ -65,7 +57,7 @@ def test_who_leads_waits_for_nobody_but_the_one_at_work(line: Turns) -> None:
     assert served(line, tickets) == [0, 3, 2, 1]
 
 
-def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line: Turns) -> None:
+def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line) -> None:
     joined(line, *["a"] * (MOST // 2 + 1))
     assert line.join("run", "a") is None
     joined(line, *(f"address {i}" for i in range(MOST // 2)))
@@ -76,23 +68,20 @@ def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line
     assert line.join("run", "a", True) is None  # each waits in a thread of the page
 
 
-# ---- who asks ----
-
-
 def asked(host: str = "192.0.2.7", *headers: tuple[bytes, bytes], **more: Any) -> None:
     scope = {"type": "http", "client": (host, 5), "headers": headers, **more}
     LocalContext.request.set(gr.Request(Request(scope), session_hash="tab"))
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> Any:
+def nobody(monkeypatch) -> Any:
     monkeypatch.setenv(EXPOSURE, "network")
     monkeypatch.delenv("SPECDEC_PUBLIC", raising=False)
     yield
     LocalContext.request.set(None)
 
 
-def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch) -> None:
     assert not visitors.has_queue_priority() and visitors.visitor_address() == ""
     for host, leading in (("127.0.0.1", True), ("::1", True), ("192.0.2.7", False), ("", False)):
         asked(host)

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,6 @@ EVERY = ["", *MISTAKES]
 
 
 def tiny() -> ModelPair:
-    """Three words: a moment to enumerate."""
     target = TableModel(3, seed=1)
     return ModelPair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
 
@@ -54,15 +52,6 @@ def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> Non
     assert all(a <= b + 1e-12 for a, b in pairwise(exact))  # a longer text hides nothing of a shorter one
 
 
-def test_a_residual_of_nothing_is_no_distribution() -> None:
-    result = closed_form(toy(), MISTAKES["target_minus_target"])
-    assert result["error"] is None and result["needed"] is None
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-
-
-# By sampling.
-
-
 def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3) -> list[list[float | None]]:
     counts: Counter[tuple[int, ...]] = Counter()
     for text, n in sample(pair, mistake, draws, torch.Generator().manual_seed(seed)):
@@ -73,7 +62,6 @@ def sampled(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int = 3)
 
 @pytest.mark.long
 def test_a_crowd_draws_as_one_by_one() -> None:
-    """Both samplers against the distribution of a broken loop, which is not the target's."""
     pair, mistake = tiny(), MISTAKES["from_target"]
     distribution, _ = output_distribution(next_tokens(pair, mistake))
     run, dice = next_tokens(pair, mistake), RandomSampler(5)
@@ -114,9 +102,6 @@ def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
     assert lengths == [2, 1, 1, 2, 1]
 
 
-# Greedily.
-
-
 def test_greedy_text_parts_where_it_says() -> None:
     result = greedy(toy(), MISTAKES["accept_all"])
     at = result["equal"] - result["start"]
@@ -124,12 +109,8 @@ def test_greedy_text_parts_where_it_says() -> None:
     assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
 
 
-# What is recorded, and what the page is told.
-
-
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
-    """Of the closed form, too, which is red where the next token shows the mistake."""
     result, mistake = json.loads(json.dumps(closed_form(toy(), MISTAKES.get(key)), allow_nan=False)), MISTAKES.get(key)
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
@@ -229,11 +210,9 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     assert not session.machine.busy()
 
 
-def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path, monkeypatch) -> None:
     assert all(recorded.recorded_certificates(name) == RECORDED.get(name, {}) for name in (*RECORDED, "other"))
-    assert recorded.recorded_certificates(["toy"]) == {}  # type: ignore[arg-type]
+    assert recorded.recorded_certificates(["toy"]) == {}
     monkeypatch.setattr(recorded, "CERTIFICATES", tmp_path / "none.json")
     assert recorded.recorded_certificates("toy") == {}
 
@@ -256,7 +235,6 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 @real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
-    """The page's pair is the larger one; the smaller distribution is a part of it."""
     family = zoo.load()
     pair = pairs.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)

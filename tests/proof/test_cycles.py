@@ -32,9 +32,6 @@ def test_the_ways_to_differ_are_what_they_are_called() -> None:
     assert max(q[token] / p[token] for token in p) > 1e3
 
 
-# ---- shipped rules ----
-
-
 def tried(cycles: Iterable[CycleCase], rule: Rule) -> Iterator[float]:
     return (distance(cycle, rule)[0] for cycle in cycles)
 
@@ -50,9 +47,6 @@ def test_deep_large_and_wide_cycles_give_the_targets_distribution(rule: str, nam
 def test_shared_noise_judges_as_sample_and_match_does() -> None:
     """Both give the same proof, so what is proved of one holds for the other."""
     assert SharedNoise.verify is SampleAndMatch.verify
-
-
-# ---- mistakes in trees ----
 
 
 class ThirdUnjudged(RejectionSampling):
@@ -109,7 +103,5 @@ def test_a_rule_that_is_wrong_in_trees_alone_is_found_out(wrong: Any) -> None:
 
 @pytest.mark.parametrize("key", [key for key, mistake in MISTAKES.items() if mistake.rule])
 def test_every_known_mistake_of_a_rule_shows_in_single_cycles(key: str) -> None:
-    """`point_kept` among the point masses."""
     rule = MISTAKES[key].rule
-    assert rule is not None
     assert any(not error <= EXACT for cycles in groups(trees=False).values() for error in tried(cycles, rule()))

@@ -36,7 +36,6 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
 @pytest.mark.parametrize("rule", ["rejection", "block", "shared_noise"])
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_an_adaptive_cycle_gives_the_targets_distribution(rule: str, seed: int) -> None:
-    """Walk every random path of a loop in which the length of a draft depends on its tokens."""
     case, lengths = Case(3, 3, 3, seed=seed), set[int]()
 
     class Watched(AdaptiveDrafter):

@@ -24,7 +24,7 @@ def verify(tokens, p, q, sampler):
 """
 
 
-def written(tmp_path: Path, source: str) -> Path:
+def written(tmp_path, source: str) -> Path:
     path = tmp_path / "my_verify.py"
     path.write_text(source)
     return path
@@ -35,7 +35,7 @@ def few(trees: bool) -> dict[str, list[CycleCase]]:
 
 
 @pytest.mark.long
-def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_right_verifier_is_lossless(tmp_path, capsys) -> None:
     assert prove.judge(written(tmp_path, RIGHT)) == 0
     out = capsys.readouterr().out
     assert out.count("my_verify.py: lossless") == 1 and "V up to 5 with K up to 3; K up to 16" in out
@@ -43,16 +43,14 @@ def test_a_right_verifier_is_lossless(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(re.findall(r"^ ?\d+ +\d+ .*e-\d\d$", out, re.MULTILINE)) > 20
 
 
-def test_a_lossy_verifier_is_not_lossless(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lossy_verifier_is_not_lossless(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[:1])
     monkeypatch.setattr(prove, "groups", few)
     assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
     assert "my_verify.py: NOT lossless" in capsys.readouterr().out
 
 
-def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verifier_with_too_many_paths_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", [])
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
@@ -70,7 +68,7 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: 
         ("def verify(tokens, p, q, sampler):\n    exit()", "SystemExit"),
     ],
 )
-def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advice: str) -> None:
+def test_a_file_that_cannot_be_judged_says_why(tmp_path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
         prove.judge(written(tmp_path, source))
 
@@ -78,14 +76,12 @@ def test_a_file_that_cannot_be_judged_says_why(tmp_path: Path, source: str, advi
 @pytest.mark.parametrize(
     "look", ["u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "1 - u < 0.1", "u * float(q[i, token]) < 0.5"]
 )
-def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path: Path, look: str) -> None:
+def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path, look: str) -> None:
     """One path stands for every u with the same result, so the proof would not notice a second use of u."""
     source = RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
     with pytest.raises(ValueError, match="use `accepted`"):
         prove.judge(written(tmp_path, source))
 
-
-# ---- wrong in a corner only ----
 
 JUDGE, BONUS = "        if not accepted:", "p[len(tokens)]"
 LEFT, NORMAL, P, Q = "(p[i] - q[i]).clamp(min=0)", "left / left.sum()", "float(p[i, token])", "float(q[i, token])"
@@ -129,7 +125,7 @@ def verify(tokens, p, q, sampler):
 SEVEN = RIGHT.replace("enumerate(tokens)", "enumerate(tokens[:7])").replace(BONUS, "p[min(7, len(tokens))]")
 
 
-def rule_of(tmp_path: Path, source: str) -> UserRule:
+def rule_of(tmp_path, source: str) -> UserRule:
     return UserRule(load(written(tmp_path, source)), "my_verify.py")
 
 
@@ -140,8 +136,7 @@ def rule_of(tmp_path: Path, source: str) -> UserRule:
         for name in WRONG
     ],
 )
-def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name: str) -> None:
-    """Single cycles come first, and of these the ends of each group, because they are quickest."""
+def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path, name: str) -> None:
     right, wrong = WRONG[name]
     assert right in RIGHT
     rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
@@ -157,19 +152,13 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path: Path, name:
 @pytest.mark.parametrize(
     "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
 )
-def test_a_verifier_that_is_right_in_its_own_way_is_not(
-    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path, source: str, monkeypatch) -> None:
     monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[::2])
     monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::18] for name, some in groups(trees).items()})
     assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
 
 
-# ---- the shipped loop ----
-
-
-def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prove a rule on a ninth of the cases."""
+def test_the_shipped_loop_proves_itself(capsys, monkeypatch) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)
@@ -180,7 +169,7 @@ def test_the_shipped_loop_proves_itself(capsys: pytest.CaptureFixture[str], monk
     assert "larger toys left out" in out.splitlines()[-4]
 
 
-def test_a_distribution_that_is_none_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_distribution_that_is_none_is_no_proof(monkeypatch) -> None:
     monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
     monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: [])

@@ -42,9 +42,6 @@ def test_both_warps_agree() -> None:
         assert row == pytest.approx(warped(logits, params), abs=1e-14), params
 
 
-# ---- mistakes in the shipped warp ----
-
-
 def after(change: Callable[[SamplingParams], SamplingParams]) -> Warp:
     return lambda logits, params: probabilities(logits, change(params))
 
@@ -77,10 +74,7 @@ WRONG: dict[str, Warp] = {
 @pytest.mark.parametrize(
     "wrong", ["", *(pytest.param(name, marks=pytest.mark.long if i % 3 else ()) for i, name in enumerate(WRONG))]
 )
-def test_a_wrong_warp_shows_in_the_distribution_of_the_loop_and_in_a_certificate(
-    monkeypatch: pytest.MonkeyPatch, wrong: str
-) -> None:
-    """Planted wherever the shipped one is used: drafter and target alike, so the rule sees nothing wrong."""
+def test_a_wrong_warp_shows_in_the_distribution_of_the_loop_and_in_a_certificate(monkeypatch, wrong: str) -> None:
     for name, module in list(sys.modules.items()):
         if wrong and name.startswith("specdec.") and getattr(module, "probabilities", None) is probabilities:
             monkeypatch.setattr(module, "probabilities", WRONG[wrong])

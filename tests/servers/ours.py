@@ -114,7 +114,6 @@ def serving(
     tells: bool = True,
     kind: type[Ours] = Ours,
 ) -> Iterator[str]:
-    """The address of such a server."""
     with Stub(kind(task, encode, tells)) as stub:
         yield stub.address
 

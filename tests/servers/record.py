@@ -59,7 +59,7 @@ class Recorder(Client):
 
 
 def record(address: str, name: str, flags: str) -> None:
-    door.Client = Recorder  # type: ignore[misc]
+    door.Client = Recorder
     server = door.connect(address)
     for prompt in PROMPTS.values():
         for params in SETTINGS.values():

@@ -117,8 +117,7 @@ class Stub:
 
 
 def recording(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((PAYLOADS / f"{name}.json").read_text(encoding="utf-8"))
-    return told
+    return json.loads((PAYLOADS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def replay(name: str) -> Stub:
@@ -131,7 +130,7 @@ def replay(name: str) -> Stub:
 
     def answer(asked: Asked) -> Reply:
         nonlocal place
-        if asked.path == "/tokenize" and "messages" in asked.body:  # asked of models without a template only
+        if asked.path == "/tokenize" and "messages" in asked.body:
             return Reply.of({"error": {"message": NO_TEMPLATE, "type": "BadRequestError", "code": 400}}, 400)
         for number in (*range(place + 1, len(calls)), *range(place + 1)):
             call = calls[number]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,20 +33,21 @@ METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
 
 
 def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    """A chunk of one token."""
     told = {"tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}]}
     choice = {"index": 0, "text": text, "token_ids": [number], "logprobs": told, "finish_reason": finish}
     return {"model": "target", "choices": [choice | more]}
 
 
-def vllm(completion: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
-    """A server that is sound but for its completions."""
+TOKENS = Reply.of({"tokens": [1, 2]})
+
+
+def vllm(completion: Callable[[Asked], Reply], tokens: Reply = TOKENS) -> Callable[[Asked], Reply]:
+    """A server that is sound but for its completions, or the tokens of a prompt."""
+    told = {"/v1/models": Reply.of(MODELS), "/version": Reply.of({"version": "0.32.0"}), "/tokenize": tokens}
+    told["/metrics"] = Reply([METRICS], type="text/plain")
 
     def answer(asked: Asked) -> Reply:
-        told = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}, "/tokenize": {"tokens": [1, 2]}}
-        if asked.path == "/metrics":
-            return Reply([METRICS], type="text/plain")
-        return Reply.of(told[asked.path]) if asked.path in told else completion(asked)
+        return told[asked.path] if asked.path in told else completion(asked)
 
     return answer
 
@@ -124,7 +124,6 @@ def test_a_refusal_is_one_sentence(name: str) -> None:
 
 
 def dripping(asked: Asked) -> Reply:
-    """An answer that never ends, a byte at a time."""
     return Reply(part for _ in range(600) for part in (b" ", 0.05))
 
 
@@ -133,7 +132,6 @@ def endless(asked: Asked) -> Reply:
 
 
 def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
-    """However long each request is alive: the deadline is over all that a client asks."""
     for limits in (replace(QUICK, total_s=0.5), replace(QUICK, silence_s=0.5)):
         with Stub(dripping) as stub, pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
             connect(stub.address, limits=limits)
@@ -145,9 +143,7 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
             server.tokenize("Once")  # which would be answered
 
 
-def test_the_terminal_ends_at_a_server_that_drips(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys.modules["specdec.cli.certify"], "HOUR_S", 0.5)
     with Stub(dripping) as stub:
         assert cli.main(["certify", "--server", stub.address]) == 2
@@ -194,7 +190,7 @@ def test_who_stops_hangs_up() -> None:
         assert stub.hung_up.wait(10)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path, monkeypatch) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path, monkeypatch) -> None:
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     if shutil.which("openssl") is None:

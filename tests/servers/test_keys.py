@@ -57,7 +57,7 @@ def test_where_a_key_may_go(address: str, plain: str, taken: bool) -> None:
     assert takes_key(plain, address) is taken
 
 
-def test_requests_go_past_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_go_past_the_proxies_of_the_environment(monkeypatch) -> None:
     with Stub(lambda _: Reply.of({"data": []})) as stub, Stub(lambda _: Reply.of({})) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.address)

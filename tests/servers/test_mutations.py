@@ -53,7 +53,7 @@ class Wrong:
 
 
 @pytest.mark.parametrize("name", ["vllm-draft_model-mended", "llama-plain", "llama-draft_model"])
-def test_one_wrong_value_is_no_more_than_a_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_wrong_value_is_no_more_than_a_sentence(name: str, monkeypatch) -> None:
     calls, ends = recording(name)["calls"], {"run": 0, "refused": 0, "failed": 0}
     for seed in range(150):
         chance = random.Random(seed)

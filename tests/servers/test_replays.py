@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -39,13 +40,12 @@ def watched(name: str, kind: str, how: str) -> list[Event]:
     return events
 
 
-def listed_steps(name: str, kind: str, how: str) -> dict[str, list[int]]:
-    """The recording's own list, found by the settings of each text and its place among them."""
+def last_chunk(name: str, kind: str, how: str) -> dict[str, Any]:
+    """The recording's own account, found by the settings of each text and its place among them."""
     streams = [call for call in recording(name)["calls"] if call["body"] and call["body"].get("stream")]
     mine = [call for call in streams if call["body"]["temperature"] == SETTINGS[how].temperature]
-    last = json.loads(mine[[*PROMPTS].index(kind)]["blocks"][-2].removeprefix("data: "))
-    steps: dict[str, list[int]] = last["metrics"]["speculative_decoding"]
-    return steps
+    chunks = [block for block in mine[[*PROMPTS].index(kind)]["blocks"] if "[DONE]" not in block]
+    return json.loads(chunks[-1].removeprefix("data: "))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -74,7 +74,7 @@ def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: st
 def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None:
     final = watched(name, kind, how)
     drafts = [event for event in final if isinstance(event, Verified) and event.positions]
-    told = listed_steps(name, kind, how)
+    told = last_chunk(name, kind, how)["metrics"]["speculative_decoding"]
     assert [len(event.positions) for event in drafts] == told["per_step_drafted"]
     statuses = [[x.status for x in event.positions] for event in drafts]
     assert [found.count("accepted") for found in statuses] == told["per_step_accepted"]
@@ -93,23 +93,11 @@ def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
     final = watched(LLAMA, "code", how)
     accepted = [event.accepted for event in final if isinstance(event, Committed)][1:]
     assert isinstance(final[-1], Finished) and final[-1].counted == "exact"
-    last = next(
-        json.loads(call["blocks"][-1].removeprefix("data: "))
-        for call in recording(LLAMA)["calls"]
-        if call["body"] and call["body"].get("stream") and final[-1].text == text_of(call["blocks"])
-    )
-    stats = LaneStats.from_events(final, "speculative")
-    assert (stats.drafted, sum(accepted)) == tuple(
-        last["timings"].get(name, 0) for name in ("draft_n", "draft_n_accepted")
-    )
-
-
-def text_of(blocks: list[str]) -> str:
-    return "".join(json.loads(block.removeprefix("data: "))["content"] for block in blocks)
+    told, stats = last_chunk(LLAMA, "code", how)["timings"], LaneStats.from_events(final, "speculative")
+    assert (stats.drafted, sum(accepted)) == (told.get("draft_n", 0), told.get("draft_n_accepted", 0))
 
 
 def test_llama_cpp_tells_the_distribution_in_use() -> None:
-    """After the temperature; our engine computes the same."""
     params = SETTINGS["sampled"]
     with replay(LLAMA_PLAIN) as stub:
         server = connect(stub.address)
@@ -120,13 +108,8 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
         row = probabilities(target.forward(list(ids), target.new_cache(64), (), 1), params)[-1]
     assert len(told) == 5
     assert {token: pytest.approx(float(row[token]), abs=1e-4) for token in told} == told
-    final = watched(LLAMA_PLAIN, "story", "sampled")
-    assert all(
-        0.0 < event.p <= 1.0 and event.distribution
-        for event in final
-        if isinstance(event, Verified) and event.p is not None
-    )
-    assert not any(event.p is None for event in final if isinstance(event, Verified))
+    verified = [event for event in watched(LLAMA_PLAIN, "story", "sampled") if isinstance(event, Verified)]
+    assert all(event.p is not None and 0.0 < event.p <= 1.0 and event.distribution for event in verified)
 
 
 def float_draft() -> DraftModelDrafter:
@@ -137,7 +120,6 @@ def float_draft() -> DraftModelDrafter:
 @pytest.mark.parametrize("name", [SPECULATIVE, LLAMA])
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> None:
-    """The same weights, K and tokens: the same text; with vLLM in the same cycles, with the same drafts kept."""
     final = watched(name, kind, "greedy")
     family = load()
     with replay(name) as stub:
@@ -198,7 +180,7 @@ def test_a_baseline_does_not_speculate() -> None:
         lane.race(connect(one.address), connect(one.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
 
 
-def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch) -> None:
     with replay(PLAIN) as stub:
         server = connect(stub.address)
         with pytest.raises(ServerError, match="half of a character"):

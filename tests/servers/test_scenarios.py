@@ -29,8 +29,7 @@ class Windowed(ByPrefix):
         self._model, self._cache, self.vocabulary, self.context = model, cache, model.vocabulary, model.context
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        last: Tensor = self._model.forward(prefix[-WINDOW:], self._model.new_cache(WINDOW))[-1]
-        return last
+        return self._model.forward(prefix[-WINDOW:], self._model.new_cache(WINDOW))[-1]
 
     def new_cache(self, capacity: int) -> TokenList:
         return self._cache([])
@@ -77,7 +76,6 @@ def verdict(
     plant: Callable[[Task], Task] = lambda task: task,
     sampler: Callable[[int], Sampler] = RandomSampler,
 ) -> Any:
-    """The certificate's of the toy pair as a server with a mistake in it."""
     pair = toy()
     if plant is keeps_tail:
         pair = ModelPair("windowed", Windowed(pair.models[0]), pair.models[1], (0, 1), pair.params, pair.piece, 12)
@@ -101,10 +99,6 @@ def test_a_ring_that_keeps_what_was_rejected_shows_once_it_has_wrapped() -> None
 
 
 @pytest.mark.long
-def test_a_generator_that_begins_anew_shows() -> None:
+def test_a_generator_that_begins_anew_shows_and_so_does_a_server_that_drafts_nothing() -> None:
     assert verdict(SHORT, 200, sampler=Reset) == "not lossless"
-
-
-@pytest.mark.long
-def test_a_certificate_says_that_nothing_was_drafted() -> None:
     assert verdict(SHORT, 100, drafts_nothing) == "speculation never ran"

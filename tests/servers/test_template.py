@@ -10,23 +10,11 @@ from specdec.servers.base import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, Reply, Stub
+from tests.servers.test_bad import vllm
 
 RAW, CHAT = [5, 6], [1, 5, 6, 2]
 RENDERED = "<|user|>Why is the sky blue?<|end|><|assistant|>"
 MESSAGE = {"role": "user", "content": "Why is the sky blue?"}
-
-
-def vllm(messages: Reply) -> Callable[[Asked], Reply]:
-    """It answers a prompt as messages with `messages`."""
-
-    def answer(asked: Asked) -> Reply:
-        if asked.path == "/v1/models":
-            return Reply.of({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 99}]})
-        if asked.path == "/tokenize":
-            return messages if "messages" in asked.body else Reply.of({"tokens": RAW})
-        return Reply.of({"version": "1"}) if asked.method == "GET" else Reply([], 500)
-
-    return answer
 
 
 def llama(template: str | None) -> Callable[[Asked], Reply]:
@@ -44,20 +32,25 @@ def llama(template: str | None) -> Callable[[Asked], Reply]:
     return answer
 
 
+def never(_: Asked) -> Reply:
+    return Reply([], 500)
+
+
 def read(answer: Callable[[Asked], Reply]) -> tuple[tuple[int, ...], list[Asked]]:
     with Stub(answer) as stub:
         return lane.tokens(connect(stub.address), MESSAGE["content"]), stub.asked
 
 
 def test_vllm_applies_the_template_itself() -> None:
-    found, asked = read(vllm(Reply.of({"tokens": CHAT})))
+    found, asked = read(vllm(never, Reply.of({"tokens": CHAT})))
     assert found == tuple(CHAT)
     assert asked[-1].body["messages"] == [MESSAGE]
     assert asked[-1].body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
 def test_a_template_that_cannot_be_applied_is_said_before_anything_runs() -> None:
-    with Stub(vllm(Reply.of({"error": {"message": "prompt is required"}}, 400))) as stub:
+    refusal = Reply.of({"error": {"message": "prompt is required"}}, 400)
+    with Stub(vllm(never, refusal)) as stub:
         with pytest.raises(ServerError, match=r"chat template to the prompt\. .*prompt is required.* --chat-template"):
             lane.race(connect(stub.address), None, MESSAGE["content"], SamplingParams())
         assert [asked.path for asked in stub.asked if "complet" in asked.path] == []

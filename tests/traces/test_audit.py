@@ -5,7 +5,6 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,9 +56,6 @@ def account(events: list[Event]) -> LaneAudit:
     read = Trace.loads(Trace(Header("r", "live", "p", ("speculative",)), tuple(events)).dumps())
     (only,) = audit(read.header.lanes, read.events)
     return only
-
-
-# ---- what the engine writes, holds ----
 
 
 TREES = ("sampled", "without replacement", "top")
@@ -116,7 +112,6 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
-    """Before rules had names, and examples of draws were audited."""
     lines = [to_dict(event) for event in run()]
     del lines[0]["rule"], lines[0]["lossless"]
     for line in lines:
@@ -138,8 +133,6 @@ def test_shared_noise_without_its_samples_is_unchecked() -> None:
     assert not audited.faults and audited.decisions == 0 and sum(audited.unchecked.values()) > 10
 
 
-# ---- what was changed afterwards, is found ----
-
 Line = dict[str, Any]
 
 
@@ -152,7 +145,6 @@ def committed(lines: list[Line], cycle: int) -> Line:
 
 
 def first(lines: list[Line], status: str) -> tuple[int, Line]:
-    """A drafted token of that status, and its cycle."""
     found = ((line["cycle"], x) for line in lines for x in line.get("positions", ()) if x["status"] == status)
     return next(found)
 
@@ -316,9 +308,6 @@ def test_a_lane_that_the_header_does_not_name_is_a_fault() -> None:
     assert not faultless([named, other])
 
 
-# ---- what is missing, and what is forged ----
-
-
 @pytest.mark.parametrize("kept", [1, 20, -1])
 def test_a_trace_that_was_cut_says_so(kept: int) -> None:
     (only,) = audit(("speculative",), run()[:kept])
@@ -349,7 +338,7 @@ def test_ids_and_text_belong_together(where: str) -> None:
     assert faults and faults[0].cycle == 3
 
 
-def test_names_cannot_forge_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_cannot_forge_a_verdict(tmp_path, capsys) -> None:
     forged = "x\n\x1b[2J\x1b[32mthe audit holds\r\u202e"
     lines = [to_dict(event) for event in run()]
     for line in lines:
@@ -369,7 +358,6 @@ EDITED = ("p", "q", "status", "tokens", "text")
 
 
 def places(value: Any, key: Any = "") -> Iterator[tuple[Any, Any, str]]:
-    """Every leaf of what is `EDITED`: what holds it, at which place, and its field."""
     for name, item in value.items() if isinstance(value, dict) else enumerate(value):
         field = name if isinstance(value, dict) else key
         if isinstance(item, dict | list):
@@ -399,10 +387,7 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
     assert sum(found) >= 0.95 * len(found)
 
 
-# ---- the terminal ----
-
-
-def test_the_terminal_audits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_audits(tmp_path, capsys) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     header = Header("r", "live", "p", ("speculative",))
     Trace(header, tuple(run())).save(good)

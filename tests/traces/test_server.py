@@ -15,8 +15,6 @@ from tests import toyrun
 
 
 def edited(trace: Trace, kind: type, cycle: int, change: Callable[[Any], Event]) -> Trace:
-    """With the events of a kind in one cycle changed."""
-
     def chosen(event: Event) -> bool:
         return isinstance(event, kind) and getattr(event, "cycle", 0) == cycle
 

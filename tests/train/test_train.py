@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specdec.events import Drafted, Failed
 from specdec.families import zoo
@@ -28,7 +27,7 @@ STAGES = {"tokenizer", "target", "texts", "draft_model", "eagle3", "medusa", "bl
 
 
 @pytest.fixture(scope="module")
-def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def books(tmp_path_factory) -> Path:
     folder, rng = tmp_path_factory.mktemp("books"), random.Random(0)
     for book in range(3):
         paragraphs = [" ".join(rng.choices(WORDS, k=60)).capitalize() + "." for _ in range(60)]
@@ -38,12 +37,11 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def family(books: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def family(books, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("family")
     arguments = ["--corpus", str(books), "--out", str(out), "--minutes", "0.01", "--batch-tokens", "512"]
     arguments += ["--length", "64", "--device", "cpu"]
     with pytest.MonkeyPatch.context() as patch:
-        # The standard library and the questions stay real, but a few of them are enough here.
         library, questions = Path(sysconfig.get_path("stdlib")), facts.documents(60, 0)
         patch.setattr(sysconfig, "get_path", lambda _: str(library / "json"))
         patch.setattr(facts, "documents", lambda *_: questions)
@@ -70,20 +68,7 @@ def weights(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*.safetensors")}
 
 
-@pytest.mark.long
-def test_transformers_loads_what_was_saved_and_agrees_with_us(family: Path) -> None:
-    ours = zoo.load(str(family), torch.float32)
-    theirs = AutoModelForCausalLM.from_pretrained(family / "target", dtype=torch.float32).eval()
-    ids = ours.encode("the old king")
-    assert ids[1:] == AutoTokenizer.from_pretrained(family / "tokenizer").encode(
-        "the old king", add_special_tokens=False
-    )
-    with torch.no_grad():
-        expected = theirs(torch.tensor([ids])).logits[0]
-    assert torch.allclose(ours.target.forward(ids, ours.target.new_cache(64), rows=len(ids)), expected, atol=1e-4)
-
-
-def test_provenance_tells_where_it_came_from(family: Path) -> None:
+def test_provenance_tells_where_it_came_from(family) -> None:
     record = json.loads((family / "provenance.json").read_text())
     assert set(record) == STAGES
     for name in STAGES - {"tokenizer", "texts"}:
@@ -92,13 +77,12 @@ def test_provenance_tells_where_it_came_from(family: Path) -> None:
     assert record["target"]["exit_layers"] == [2, 4]
     assert len(record["tokenizer"]["stories_sha256"]) == 3
     for path in family.rglob("config.json"):
-        if path.parent.name not in ("draft_model", "eagle3"):  # those say which target they are for
+        if path.parent.name not in ("draft_model", "eagle3"):
             assert str(family) not in path.read_text()
     assert all(path.stat().st_size < 9_000_000 for path in family.rglob("*.safetensors"))
 
 
-def test_what_was_trained_drafts(family: Path) -> None:
-    """Every method of the folder, on the model that it was trained for: the text is plain decoding's."""
+def test_what_was_trained_drafts(family) -> None:
     ours = zoo.load(str(family), torch.float32)
     models = {"draft_model", "medusa", "medusa:tree", "eagle3", "eagle3:tree", "early_exit", "block", "mtp"}
     assert models < set(ours.drafters)
@@ -113,7 +97,7 @@ def test_what_was_trained_drafts(family: Path) -> None:
     assert all(text == texts["none"] for text in texts.values())
 
 
-def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
     clock = count()
     monkeypatch.setattr("specdec.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     torch.manual_seed(0)
@@ -141,7 +125,7 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path: Path, m
     assert losses[measured] == pytest.approx(losses[measured - 1], rel=1e-4)  # the checkpoint's weights
 
 
-def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books: Path, tmp_path: Path) -> None:
+def test_blocked_paragraphs_are_left_out_and_words_are_not_parts_of_words(books, tmp_path) -> None:
     texts, blocked = corpus.stories(books), corpus.blocked_words()
     assert len(texts) > 3 and not any("idiot" in text for text in texts)
     assert blocked.search("What an Idiot!") and not blocked.search("a grape in japan, drapes")

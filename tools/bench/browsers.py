@@ -71,17 +71,13 @@ def write(folder: Path, family: str, options: Options) -> None:
         for kind in KINDS[family]
         for drafter in DRAFTERS[family]
     ]
-    contents = engine_files() | {f"{family}.{name}": content for name, content in model_files.items()}
+    contents = {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
+    contents |= {f"{name}.wasm": content for name, content in layers().items()}
+    contents |= {f"{family}.{name}": content for name, content in model_files.items()}
     contents["asked.json"] = json.dumps({"rows": rows, "family": family, "files": listed(family, model_files)}).encode()
     contents["index.html"] = f"<!doctype html><script>{SCRIPT.read_text(encoding='utf-8')}</script>".encode()
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-
-
-def engine_files() -> dict[str, bytes]:
-    """Return the engine's scripts and its WebAssembly builds, by file name."""
-    scripts = {Path(name).name: text.encode() for name, text in sources().items() if name.startswith("engine/")}
-    return scripts | {f"{name}.wasm": content for name, content in layers().items()}
 
 
 @contextmanager

@@ -33,18 +33,11 @@ def report(options: Options) -> dict[str, Any]:
             case = Case(choice.drafter, kind, temperature, choice.k)
             pairs = measure_pairs(engine, (question,), [case], options.tokens, options.repeats)[case]
             measured = [comparison for _, comparison in pairs]
-            rows.append(
-                {
-                    "kind": kind,
-                    "list": name,
-                    "question": question,
-                    "temperature": temperature,
-                    "drafter": choice.drafter,
-                    "k": choice.k,
-                    "measured_speedup": median(pair.measured_speedup or 0.0 for pair in measured),
-                    "identical_to_plain": all(pair.speculative.ids == pair.plain.ids for pair in measured),
-                }
-            )
+            setting = {"kind": kind, "list": name, "question": question, "temperature": temperature}
+            setting |= {"drafter": choice.drafter, "k": choice.k}
+            speedup = median(pair.measured_speedup or 0.0 for pair in measured)
+            identical = all(pair.speculative.ids == pair.plain.ids for pair in measured)
+            rows.append(setting | {"measured_speedup": speedup, "identical_to_plain": identical})
         speedups = sorted(row["measured_speedup"] for row in rows if row["temperature"] == temperature)
         print(f"T = {temperature}: median {median(speedups):.2f}, worst {speedups[0]:.2f}")
     return {"rows": rows, "models": engine.models.describe()}

@@ -42,7 +42,17 @@ from .peers import seconds_per_step
 
 Row = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
-FIGURES: tuple[str, ...] = ("alpha", "tau", "draft_cost", "verify_cost", "measured_speedup", "worst_prompt_speedup")
+FIGURES: tuple[str, ...] = (
+    "drafter",
+    "temperature",
+    "k",
+    "alpha",
+    "tau",
+    "draft_cost",
+    "verify_cost",
+    "measured_speedup",
+    "worst_prompt_speedup",
+)
 FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain", "eager_because")
 
 
@@ -63,9 +73,6 @@ class Scale:
 
 FULL = Scale("cuda", "qwen3", (128, 4096), (0, 4, 8), 64, 2, 6, 4, 2**30)
 TOY = Scale("cpu", "tiny", (16,), (0, 2), 12, 1, 1, 1, 2**16)
-
-
-# ---- the stages ----
 
 
 def about(at: Scale) -> Iterator[Row]:
@@ -145,7 +152,6 @@ def embedded(at: Scale) -> Iterator[Row]:
 
 
 def is_greedy_text_identical(engine: Engine, prompt: str, tokens: int) -> bool:
-    """Return whether greedy speculative decoding writes the same text as plain decoding."""
     params = params_for(0.0, tokens, 0)
     return run(engine, prompt, "draft_model", 4, params).ids == run(engine, prompt, "none", 0, params).ids
 
@@ -212,13 +218,7 @@ def measure(engine: Engine, prompts: Any, cases: list[Case], at: Scale) -> Itera
     measured = measure_pairs(engine, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)
-        setting = {
-            "dtype": engine.models.precision,
-            "drafter": case.drafter,
-            "temperature": case.temperature,
-            "k": case.k,
-        }
-        yield setting | {name: figures[name] for name in FIGURES}
+        yield {"dtype": engine.models.precision} | {name: figures[name] for name in FIGURES}
 
 
 def version(package: str) -> str | None:
@@ -232,9 +232,6 @@ def driver() -> str | None:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     return None
-
-
-# ---- the suite ----
 
 
 def report(options: Options) -> Row:

@@ -6,7 +6,6 @@ bytes as the matrices have. llama.cpp runs the file that our engine loads, if ll
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
 
 from .options import Options
+from .shapes import time_once
 
 ROWS = (1, 2, 3, 5, 6, 9, 17)
 CONTEXT = 64  # tokens in the cache before a pass
@@ -75,12 +75,7 @@ def report(options: Options) -> dict[str, Any]:
 
 def time_pass(run: Pass, rows: int) -> float:
     """Return the median duration of `TIMES` passes."""
-    seconds = []
-    for _ in range(TIMES):
-        start = time.perf_counter()
-        run(rows)
-        seconds.append(time.perf_counter() - start)
-    return median(seconds)
+    return median(time_once(lambda: run(rows), "cpu") for _ in range(TIMES))
 
 
 def specdec_pass(model: Transformer, prompt: list[int]) -> Pass:

@@ -80,7 +80,6 @@ def seconds_per_step(run_and_count: Callable[[int], int], tokens: int, device: s
 
 
 def write(engine: Engine, case: Case, prompt: str, tokens: int) -> list[int]:
-    """Write `tokens` tokens with our engine, and return their ids."""
     return run(engine, prompt, case.drafter, case.k, case.params(tokens, 0)).ids
 
 

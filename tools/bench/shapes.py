@@ -59,12 +59,7 @@ def synthetic(alpha: float) -> Test:
 
 
 def measure(
-    target: Transformer,
-    draft: Transformer,
-    context: int,
-    depths: tuple[int, ...],
-    tokens: int,
-    repeats: int,
+    target: Transformer, draft: Transformer, context: int, depths: tuple[int, ...], tokens: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each K of `depths`; the first K must be 0, the baseline. The lanes take turns."""
     prompt = random_prompt(context, target.vocabulary)
@@ -126,35 +121,11 @@ def load_pair(name: str, device: str) -> tuple[Transformer, Transformer]:
 def random_model(shape: dict[str, Any], seed: int, device: str) -> Transformer:
     """Make a model with normal weights of standard deviation 0.02, and norms of 1."""
     config, dtype = Config.parse(shape), torch.bfloat16 if device == "cuda" else torch.float32
-    width, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
-    queries, keys = config.num_attention_heads * head_dim, config.num_key_value_heads * head_dim
     generator = torch.Generator(device).manual_seed(seed)
-
-    def normal(*size: int) -> torch.Tensor:
-        return 0.02 * torch.randn(*size, generator=generator, device=device, dtype=dtype)
-
-    weights: Weights = {"model.embed_tokens.weight": normal(config.vocab_size, width)}
-    weights["model.norm.weight"] = torch.ones(width)
-    if not config.tie_word_embeddings:
-        weights["lm_head.weight"] = normal(config.vocab_size, width)
-    matrices = {
-        "self_attn.q_proj": (queries, width),
-        "self_attn.k_proj": (keys, width),
-        "self_attn.v_proj": (keys, width),
-        "self_attn.o_proj": (width, queries),
-        "mlp.gate_proj": (inner, width),
-        "mlp.up_proj": (inner, width),
-        "mlp.down_proj": (width, inner),
-    }
-    norms = {
-        "input_layernorm": width,
-        "post_attention_layernorm": width,
-        "self_attn.q_norm": head_dim,
-        "self_attn.k_norm": head_dim,
-    }
-    for i in range(config.num_hidden_layers):
-        weights |= {f"model.layers.{i}.{name}.weight": normal(*size) for name, size in matrices.items()}
-        weights |= {f"model.layers.{i}.{name}.weight": torch.ones(length) for name, length in norms.items()}
+    weights: Weights = {}
+    for name, size in config.tensors({}).items():
+        noise = torch.randn(size, generator=generator, device=device, dtype=dtype)
+        weights[name] = torch.ones(size) if len(size) == 1 else 0.02 * noise
     return Transformer(config, weights, dtype, device)
 
 

@@ -38,7 +38,6 @@ Kinds = dict[str, dict[str, Any]]
 
 
 def load_reports(results: Path) -> Kinds:
-    """Load the saved reports by kind."""
     files = {path.stem: path for path in (results / "trust").glob("*.json")}
     return {kind: json.loads(files[kind].read_text(encoding="utf-8")) for kind in KINDS if kind in files}
 

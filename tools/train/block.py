@@ -141,8 +141,6 @@ class Block(nn.Module):
 
 
 class BlockLoss(Loss):
-    """Computes the divergence of every slot's distribution from the target's."""
-
     def __init__(
         self, teacher: LlamaForCausalLM, block: Block, config: Qwen3Config, taps: tuple[int, ...] = ()
     ) -> None:

@@ -51,8 +51,6 @@ def build(output: Tensor) -> nn.ModuleList:
 
 
 class MedusaLoss(Loss):
-    """Computes the divergence of every head's distribution from the target's."""
-
     def __init__(self, teacher: LlamaForCausalLM, heads: nn.ModuleList) -> None:
         super().__init__(teacher, teacher.config)
         self.heads = heads

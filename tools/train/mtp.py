@@ -73,8 +73,6 @@ class MTP(nn.Module):
 
 
 class MTPLoss(Loss):
-    """Computes the divergence from the target's distribution at every step of a draft."""
-
     def __init__(self, teacher: LlamaForCausalLM, layer: MTP, config: LlamaConfig) -> None:
         super().__init__(teacher, config)
         self.layer = layer

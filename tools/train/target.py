@@ -21,7 +21,6 @@ EXIT_WEIGHT = 0.3
 
 
 def build(shape: dict[str, int], seed: int) -> LlamaForCausalLM:
-    """Make a new Llama with tied embeddings."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=VOCABULARY, **shape, num_key_value_heads=shape["num_attention_heads"],

@@ -1,7 +1,5 @@
 """The page in a real Chromium, for tests: how it is opened, watched and asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -89,12 +87,7 @@ class Chromium:
 def pages(chromium, address):
     """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
     complaints = []
-    watched = {
-        "pageerror": lambda error: complaints.append(f"page error: {error}"),
-        "console": lambda said: complaints.append(said.text) if said.type == "error" else None,
-        "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
-        "request": lambda sent: None if is_ours(sent.url, address) else complaints.append(sent.url),
-    }
+    watched = listeners(complaints, lambda url: url.startswith((address, "data:", "blob:")))
     with ExitStack() as stack:
 
         def opener(width=1280, height=900, query="", **options):
@@ -112,8 +105,14 @@ def pages(chromium, address):
     assert complaints == [], complaints
 
 
-def is_ours(url, address):
-    return url.startswith((address, "data:", "blob:"))
+def listeners(complaints, is_ours, levels=("error",)):
+    """What notes whatever goes wrong on a page, or is fetched from elsewhere."""
+    return {
+        "pageerror": lambda error: complaints.append(f"page error: {error}"),
+        "console": lambda said: complaints.append(said.text) if said.type in levels else None,
+        "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
+        "request": lambda sent: is_ours(sent.url) or complaints.append(sent.url),
+    }
 
 
 def state(page):
@@ -216,7 +215,6 @@ def certificate(page):
 
 
 def open_fold(page, heading):
-    """A section that opens by a press, as a visitor opens it; nothing if it is open."""
     lid = page.get_by_role("heading", name=heading, exact=True, level=2)
     fold = page.locator("details.sd-section:visible", has=lid)
     if fold.get_attribute("open") is None:
@@ -231,7 +229,6 @@ def unfold(page, what):
 
 
 def settings(page, advanced=False):
-    """Unfolds them; on a phone the examples are there, too."""
     unfold(page, "settings")
     if advanced:
         page.get_by_role("button", name="Advanced").click()

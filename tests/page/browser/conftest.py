@@ -1,7 +1,5 @@
 """One app and one browser for all files that run in this process."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest
@@ -40,7 +38,6 @@ def toys(recorded):
 
 @pytest.fixture(scope="session")
 def served():
-    """Builds the app and serves it to the end."""
     from specdec.ui.build import build
     from specdec.ui.theme import launch_settings
 
@@ -74,3 +71,26 @@ def browser(served):  # ends before the servers, which wait for open pages
 def open_page(browser, address):
     with chrome.pages(browser, address) as opener:
         yield opener
+
+
+@pytest.fixture
+def early(browser, address):
+    """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""
+    contexts = []
+
+    def opener(query="", width=1280, **options):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(chrome.PATIENCE)
+        page.route("**/assets/*.js", lambda route: None)  # held until `unroute`
+        page.goto(address + query, wait_until="commit")
+
+        def release():
+            page.unroute("**/assets/*.js")
+            page.wait_for_selector("#first", state="detached")
+
+        return page, release
+
+    yield opener
+    for context in contexts:
+        context.close()

@@ -3,8 +3,6 @@
 What else a browser alone can notice is in the files beside this one: `pytest -m long tests/page/browser`.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -14,11 +12,9 @@ from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
 from tests import toyrun
 from tests.page.browser.chrome import (
-    cut_off,
     expect,
     LOAD,
     part,
-    PATIENCE,
     pytestmark,  # noqa: F401
     real_models,
     says,
@@ -32,15 +28,6 @@ from tests.page.browser.chrome import (
     wait_for,
     WHOLE,
 )
-
-DRAWN = {  # what is there once a tab is
-    "race": "[data-part=lane0] .sd-tok",
-    "step": ".sd-step[data-state=ready] .sd-tells",
-    "lossless": ".sd-proof [data-part=verdict] h2",
-    "methods": "#arena tbody td",
-    "theory": "[data-part=curves] svg",
-    "guide": ".sd-gd-page:visible section",
-}
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -60,12 +47,8 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     assert "so far" not in page.inner_text(".sd-hero")
 
 
-def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page(browser, address):
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    page.route("**/assets/*.js", lambda route: None)  # Gradio's scripts are held until `unroute`
-    page.goto(address, wait_until="commit")
+def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page(early):
+    page, release = early()
     page.wait_for_selector("#first .sd-player[data-state=playing]")
     assert page.locator("gradio-app *").count() == 0
     assert page.locator("#first nav.sd-first-tabs a").all_inner_texts() == list(labels().values())
@@ -73,13 +56,11 @@ def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page(browser, addres
     page.press("[data-part=stage]", "ArrowRight")  # it is the player, not a picture of it
     said = part(page, "say").inner_text()
     page.focus("[data-part=next]")
-    page.unroute("**/assets/*.js")
-    page.wait_for_selector("#first", state="detached")
+    release()
     expect(page.locator(".sd-player")).to_have_count(1)
     assert page.evaluate("document.querySelector('.gradio-container .sd-player').wasThere")
     assert (state(page), part(page, "say").inner_text()) == ("paused", said)
     assert page.evaluate("document.activeElement.dataset.part") == "next"
-    context.close()
 
 
 def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
@@ -128,13 +109,8 @@ def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
 
 
 @pytest.mark.long
-def test_each_tab_opens_on_a_phone_and_nothing_is_cut_off(open_page):
+def test_on_a_phone_the_race_is_in_the_first_window(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
-    for name, drawn in DRAWN.items():
-        page.locator(f"#{name}-button").click()
-        expect(page.locator(drawn).first).to_be_visible()
-        assert cut_off(page) == [], name
-    page.locator("#race-button").click()
     for name in ("say", "flow", "play", "lane0"):
         assert part(page, name).bounding_box()["y"] < 812, name
     expect(part(page, "tour")).to_be_visible()  # below the stage
@@ -210,7 +186,7 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
     expect(tokens(page, 0).nth(3)).to_be_visible()
-    expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")  # an example would not take its place
+    expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
     expect(page.locator(".sd-pills[inert]")).to_have_count(0)

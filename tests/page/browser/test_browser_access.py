@@ -1,15 +1,9 @@
 """The page for everyone: axe finds nothing, the keyboard reaches all and is seen, a narrow screen cuts nothing off."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.ui.tabs import labels
-from tests.page.browser.chrome import (
-    axe_violations,
-    cut_off,
-    expect,
-)
+from tests.page.browser.chrome import axe_violations, cut_off, expect
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 TABS = labels()
@@ -29,7 +23,6 @@ UNFOLD = """() => {
 
 
 def unfolded(page, name):
-    """All of a tab that is shown, and drawn."""
     here = "[role=tabpanel]:visible *"
     shut, open_ = DRAWN.get(name, (here, here))
     page.wait_for_selector(shut)

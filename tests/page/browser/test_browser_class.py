@@ -1,7 +1,5 @@
 """A class in real browsers: a teacher, and phones that follow, leave, come back and vote."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec.ui import classroom
@@ -115,7 +113,6 @@ def refused_page(browser, address):
 
 
 def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page, room, monkeypatch):
-    """The secret is another one then. The player goes on drawing, and each drawing would be told to the class."""
     teacher = refused_page(f"?teach={room.secret}")
     teacher.wait_for_selector(".sd-class:not([hidden])")
     posts, streams = [], []

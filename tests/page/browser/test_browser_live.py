@@ -1,7 +1,5 @@
 """What is run live: by this page's engine, or in the browser; the line before it, and its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from specdec import exposure
@@ -78,7 +76,6 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
 
 @pytest.fixture
 def busy(monkeypatch):
-    """Somebody else's run has the machine, until the test lets it go."""
     until_free()  # the run of a page that has just been closed may still leave
     engine = SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
@@ -120,7 +117,6 @@ QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
 
 @pytest.fixture
 def here(open_page, monkeypatch):
-    """The page with this engine chosen, and what it sends from then on."""
     monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
     page, sent = open_page(query=QUERY), []
     settings(page, advanced=True)

@@ -1,7 +1,5 @@
 """The tab Race: what it draws, from the first moment to the last, and what a visitor keeps of it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +12,7 @@ from specdec.ui import recorded
 from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
-from tests.page.browser.chrome import (
-    expect,
-    LOAD,
-    part,
-    PATIENCE,
-    play_recorded,
-    says,
-    step,
-    wait_for,
-)
+from tests.page.browser.chrome import expect, LOAD, part, play_recorded, says, step, wait_for
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
@@ -200,29 +189,6 @@ def long_prompt():
     return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
 
 
-@pytest.fixture
-def early(browser, address):
-    """Opens the page while Gradio's scripts are held back; the function beside the page lets them come."""
-    contexts = []
-
-    def opener(query="", width=1280, **options):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, **options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(PATIENCE)
-        page.route("**/assets/*.js", lambda route: None)  # held until `unroute`
-        page.goto(address + query, wait_until="commit")
-
-        def release():
-            page.unroute("**/assets/*.js")
-            page.wait_for_selector("#first", state="detached")
-
-        return page, release
-
-    yield opener
-    for context in contexts:
-        context.close()
-
-
 WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
     const { x, y, width } = document.querySelector(one).getBoundingClientRect();
     return [x, y, width].map(Math.round);
@@ -231,10 +197,9 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_it_stands_where_gradios_page_will(early, width):
-    """Nothing jumps when Gradio takes over: what a visitor reads stays in its place."""
     page, release = early(width=width, reduced_motion="reduce")
-    page.wait_for_selector("#first .sd-player:not([data-state=empty])")  # its script may come later than the page
-    page.add_style_tag(content="* { font-family: monospace !important; }")  # the page's own font may not be there yet
+    page.wait_for_selector("#first .sd-player:not([data-state=empty])")
+    page.add_style_tag(content="* { font-family: monospace !important; }")
     before = page.evaluate(WHERE)
     release()
     page.wait_for_selector("#prompt textarea")

@@ -1,7 +1,5 @@
 """The page as files, below a path of a plain file server: all tabs, recorded runs, links, no request elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -42,7 +40,6 @@ def address(folder):
 
 @pytest.fixture
 def opened(browser, address):
-    """Opens the site; afterwards nothing may have gone wrong, nor have been fetched from elsewhere."""
     complaints, contexts = [], []
 
     def opener(where=address, width=1280, height=800, **options):
@@ -50,10 +47,10 @@ def opened(browser, address):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(chrome.PATIENCE)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        ours = ("file:",) if where.startswith("file:") else (where.split("some/path")[0],)
-        page.on("request", lambda sent: sent.url.startswith((*ours, "data:", "blob:")) or complaints.append(sent.url))
+        ours = "file:" if where.startswith("file:") else where.split("some/path")[0], "data:", "blob:"
+        watched = chrome.listeners(complaints, lambda url: url.startswith(ours), ("error", "warning"))
+        for event, listener in watched.items():
+            page.on(event, listener)
         page.goto(where)
         page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
         return page

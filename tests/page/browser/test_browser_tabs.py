@@ -1,7 +1,5 @@
 """The other tabs: their sections open and are drawn, and what is computed follows what is chosen."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -9,12 +7,7 @@ import pytest
 from specdec.ui.session import session
 from specdec.ui.text import of_drafters, strings
 from tests import toyrun
-from tests.page.browser.chrome import (
-    certificate,
-    expect,
-    no_engine,
-    open_fold,
-)
+from tests.page.browser.chrome import certificate, expect, no_engine, open_fold
 from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
@@ -75,7 +68,6 @@ def open_step(page):
 
 
 def stands_at(page, cycle, sub_step):
-    """Waits until the step page is there; then all of it is."""
     expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
     expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
 
@@ -176,7 +168,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
 
 
 def open_theory(page):
-    """Its parts by name."""
     page.get_by_role("tab", name="Theory").click()
     page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
     return lambda name: page.locator(f".sd-theory [data-part={name}]")
