@@ -15,31 +15,30 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .drafters.base import Drafter
-from .events import Event, Failed
+from .events import Event
 from .families import hub, presets, zoo
 from .figures import machine
 from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
-from .lanes.executor import generate
-from .lanes.interleave import PEER, SPECULATIVE
+from .lanes.executor import generate, OnRead
+from .lanes.interleave import broken_off, SPECULATIVE
 from .lanes.probe import Report
 from .lanes.race import make_task, race
-from .lanes.reading import OnRead
 from .lanes.transformers import usual_drafter
 from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
 from .rules import make_rule
 from .settings import RunRequest
-from .traces.file import live_header, Trace
-from .types import Choice, SamplingParams, Step
+from .traces.file import Header, live_header, Trace
+from .types import Choice, Refused, refusing, SamplingParams, Step, StepName
 from .verify import Rule
 
 REPORT_EVERY_S = 0.25
@@ -56,6 +55,15 @@ class RunFailed(RuntimeError):
     def __init__(self, reason: str, trace: Trace) -> None:
         super().__init__(reason)
         self.trace = trace
+
+
+@dataclass(frozen=True)
+class Race:
+    """A run that begins with the first of its `events`. Closing them ends it. `choice` fills what was left open."""
+
+    choice: Choice
+    header: Header
+    events: Generator[Event, None, None]
 
 
 class Engine:
@@ -84,14 +92,15 @@ class Engine:
             device: "cpu", "cuda", or "auto": a GPU if one works.
             spared_cores: processors that torch leaves to other programs.
 
-        Raises ValueError if an argument cannot name what it should.
+        Raises Refused if an argument cannot name what it should.
         """
         drafts = draft if isinstance(draft, list | tuple) else [] if draft is None else [draft]
         in_memory = not isinstance(target, str | Path)
         if any(isinstance(each, str | Path) == in_memory for each in drafts):
-            raise ValueError("name both target and draft, or give both as models in memory")
+            raise Refused("name both target and draft, or give both as models in memory")
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
-        self._dtype = zoo.dtype_of(dtype)
+        with refusing():
+            self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
         self._models: zoo.Family | None = None
         self._loading = threading.Lock()
@@ -100,23 +109,25 @@ class Engine:
     def models(self) -> zoo.Family:
         """The loaded models: `target`, `tokenizer`, and `drafters` by name. Loads them, if `prepare` has not.
 
-        Raises ValueError with one sentence if they cannot be found, do not fit into memory, or do not fit each other.
+        Raises Refused if they cannot be found, do not fit into memory, or do not fit each other.
         """
         with self._loading:
             if self._models is None:
-                self._models = self._load()
+                with refusing():
+                    self._models = self._load()
             return self._models
 
     def prepare(
         self, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0, measure: bool = True
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """Fetch, compile, load and measure whatever a run with these settings needs; yield how far it is.
 
         Unless `measure`, costs are measured only for `adaptive`, which cannot run without them. Closing the iterator
-        ends the work as soon as it can end, and keeps what is done. Raises ValueError as `models` and `choose` do.
+        ends the work as soon as it can end, and keeps what is done. Raises Refused as `models` and `choose` do.
         """
-        if missing := [name for name in self._names() if not hub.is_here(name)]:
-            yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
+        with refusing():
+            if missing := [name for name in self._names() if not hub.is_here(name)]:
+                yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
                 yield from steps("compile", lambda report: native.library())
@@ -170,9 +181,10 @@ class Engine:
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
             details: whether events describe the distributions at each position.
 
-        Raises PromptError for a prompt that is empty or too long, ValueError for anything else that cannot run.
+        Raises Refused for a prompt that is empty or too long, and for anything else that cannot run.
         """
-        request = self._request(prompt, drafter, k, rule, params, sampling)
+        request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule)
+        request, _ = self._settle(request)
         judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
         tokens = self.models.encode(request.prompt)
         return generate(
@@ -198,27 +210,40 @@ class Engine:
         Other arguments and errors are those of `stream`. Raises RunFailed, with the run so far as `trace`, if a lane
         breaks off; the peer's may.
         """
-        request, events = self._request(prompt, drafter, k, rule, params, sampling, peer), list[Event]()
-        text = prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
-        header = live_header(text, self.models.describe(), peer=peer)
-        with closing(self.race_request(request, details)) as running:
+        request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule, peer=peer)
+        started, events = self.start(request, details=details), list[Event]()
+        with closing(started.events) as running:
             for event in running:
                 events.append(event)
                 on_event(event)
-        trace = Trace(header, tuple(events))
-        for event in events:
-            if isinstance(event, Failed) and event.fatal and event.lane != PEER:
-                raise RunFailed(f"the lane {event.lane} broke off: {event.reason}", trace)
+        trace = Trace(started.header, tuple(events))
+        if failed := broken_off(events):
+            raise RunFailed(f"the lane {failed.lane} broke off: {failed.reason}", trace)
         return trace
 
-    def race_request(
-        self, request: RunRequest, details: bool = True, on_read: OnRead | None = None
-    ) -> Generator[Event, None, None]:
-        """Yield a race's events as they come. `request` leaves nothing open. Closing the iterator ends the run.
+    def start(
+        self,
+        request: RunRequest,
+        on_step: Callable[[Step], object] = lambda step: None,
+        on_read: OnRead | None = None,
+        *,
+        measure: bool = True,
+        kind: str = "",
+        details: bool = True,
+    ) -> Race:
+        """Prepare what a race needs, choose what `request` leaves open, and return the race; errors are `stream`'s.
 
-        `on_read` is told, between two events, how many tokens of a long prompt a lane has read, and of how many.
+        `on_step` is told how far preparing is, and `on_read`, between two events, how much of a long prompt a lane has
+        read. `kind` is the prompt's, for the header. `measure` is that of `choose`.
         """
-        return race(self.models, **request.arguments, details=details, on_read=on_read)
+        drafter = request.drafter if isinstance(request.drafter, str) else "none"
+        with closing(self.prepare(drafter, request.k, request.params.temperature, measure)) as steps:
+            for step in steps:
+                on_step(step)
+        request, choice = self._settle(request, measure)
+        events = race(self.models, **request.arguments, details=details, on_read=on_read)
+        text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
+        return Race(choice, live_header(text, self.models.describe(), kind, request.peer), events)
 
     def release_memory(self) -> None:
         """Free the captured graphs that no run uses."""
@@ -236,26 +261,19 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _request(
-        self,
-        prompt: Prompt,
-        drafter: str | Drafter,
-        k: int,
-        rule: str | Rule,
-        params: SamplingParams | None,
-        sampling: Mapping[str, Any],
-        peer: bool = False,
-    ) -> RunRequest:
-        """Check the settings of a run, then choose what they leave open."""
-        request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule, peer=peer)
-        if not isinstance(drafter, str):
-            return replace(request, k=k or USUAL_K)
-        choice = self.choose(drafter, k, request.params.temperature, peer=peer)
-        return replace(request, drafter=choice.drafter, k=choice.k)
+    def _settle(self, request: RunRequest, measure: bool = True) -> tuple[RunRequest, Choice]:
+        """Choose what a request leaves open. A drafter that is an object stays, with the usual K if none is given."""
+        if not isinstance(request.drafter, str):
+            request = replace(request, k=request.k or USUAL_K)
+            return request, Choice(getattr(request.drafter, "name", ""), request.k)
+        choice = self.choose(request.drafter, request.k, request.params.temperature, measure, request.peer)
+        return replace(request, drafter=choice.drafter, k=choice.k), choice
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of the models that may have to be fetched."""
-        if self._in_memory or self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
+        if self._in_memory:
+            return ()
+        if self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
             return tuple(map(str, self._drafts))
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))
@@ -275,7 +293,7 @@ class Engine:
         return family
 
 
-def steps(name: str, work: Callable[[Report], object]) -> Iterator[Step]:
+def steps(name: StepName, work: Callable[[Report], object]) -> Iterator[Step]:
     """Do the work in a thread. Yield how far it is, several times a second, and when it is done."""
     state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 

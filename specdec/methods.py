@@ -1,13 +1,13 @@
-"""The table of drafting methods. Menus, families, the bench, model cards and tests read it.
+"""The tables of drafting methods and of verification rules. Menus, families, model cards, audits and tests read them.
 
-The table names classes by path. They are imported only when a run needs them, because the page must not import torch.
+The tables need no torch: classes are named by path, and imported only when a run needs them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Literal, TYPE_CHECKING
+from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .drafters.base import Drafter
@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # targets with the same weights in fewer bits
-RULES = ("rejection", "match", "shared_noise", "block", "typical")  # the keys of `rules.RULES`
 IN_BROWSER = {  # the drafters that assets/page/engine/worker.js runs, by family
     EMBEDDED: ("draft_model", "prompt_lookup", "none"),
     "smollm2": ("prompt_lookup", "none"),
 }
-LOSSY = frozenset({"typical"})  # rules
-CHAINS_ONLY = frozenset({"block"})  # rules that judge no trees
 ADAPTIVE = "adaptive"
 DRAFT_MODEL = "draft_model"
 LOOKUP = "prompt_lookup"
@@ -33,6 +30,25 @@ DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter th
 MODEL = "models.base.LanguageModel"
 EXIT = "exit_layer"
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
+
+
+class RuleFacts(NamedTuple):
+    """What is known of a verification rule without its class in `rules.py`."""
+
+    name: str  # in traces
+    lossless: bool = True
+    trees: bool = True  # judges trees, not only chains
+
+
+# By the name in settings. `rules.RULES` has the classes, which read their facts here.
+RULES = {
+    "rejection": RuleFacts("rejection sampling"),
+    "match": RuleFacts("sample and match"),
+    "shared_noise": RuleFacts("shared noise"),
+    "block": RuleFacts("block verification", trees=False),
+    "typical": RuleFacts("typical acceptance", lossless=False),
+}
+DEFAULT_RULE = "rejection"
 
 
 @dataclass(frozen=True)

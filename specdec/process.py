@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 
 from .events import Failed
 from .settings import RunRequest
-from .traces.file import escaped, line, live_header
-from .types import Choice, Step
+from .traces.file import escaped, line
+from .types import Choice, Refused, Step
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
@@ -87,7 +87,7 @@ class EngineProcess:
 class Call:
     """Iterates over the answers to a call: lines (str), and objects. None is a heartbeat. `close` ends the call.
 
-    Raises the engine's errors as ValueError, whose message is for visitors, or RuntimeError; and ProcessDied.
+    Raises the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
     """
 
     def __init__(self, process: EngineProcess, message: tuple[Any, ...]) -> None:
@@ -210,36 +210,36 @@ def compile_layers() -> None:
 
 
 class Engines:
-    """The engines of this process by pair and device. Of pairs, only the last one stays loaded."""
+    """The engines of this process by family and device. Of pairs, only the last one stays loaded."""
 
     def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
         self._engines = dict(engines)
 
-    def get(self, pair: str, device: str) -> Any:
+    def get(self, family: str, device: str) -> Any:
         from .engine import Engine
         from .families.presets import parse_pair
 
-        if (pair, device) not in self._engines:
-            if parse_pair(pair):
+        if (family, device) not in self._engines:
+            if parse_pair(family):
                 for other in [key for key in self._engines if parse_pair(key[0])]:
                     self._engines.pop(other).close()
-            self._engines[pair, device] = Engine(pair, device=device, spared_cores=1)  # one core is left to the page
-        return self._engines[pair, device]
+            self._engines[family, device] = Engine(family, device=device, spared_cores=1)  # one core is for the page
+        return self._engines[family, device]
 
     def explain(self, error: Exception) -> Exception:
-        """Convert an error to one that can be pickled. A ValueError of ours keeps its message, which visitors see."""
+        """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
         import torch
 
         from .loop import NO_ROOM
 
-        if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        if isinstance(error, Refused):
             log.info("refused", exc_info=error)
-            return ValueError(*error.args)
+            return Refused(*error.args)
         log.error("a call of the engine failed", exc_info=error)
         if isinstance(error, torch.OutOfMemoryError):
             for engine in self._engines.values():
                 engine.release_memory()
-            return ValueError(NO_ROOM)
+            return Refused(NO_ROOM)
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 
@@ -258,9 +258,9 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def prepare(engines: Engines, send: Send, pair: str, device: str) -> None:
-    """Fetch, compile, load and measure what a run of this pair needs that leaves drafter and K open."""
-    engine = engines.get(pair, device)
+def prepare(engines: Engines, send: Send, family: str, device: str) -> None:
+    """Fetch, compile, load and measure what a run of this family needs that leaves drafter and K open."""
+    engine = engines.get(family, device)
     with contextlib.closing(engine.prepare()) as steps:
         for step in steps:
             send(step)
@@ -276,20 +276,14 @@ def run(
 
     `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
     """
-    engine = engines.get(request.family, device)
-    with contextlib.closing(engine.prepare(request.drafter, request.k, measure=False)) as steps:
-        for step in steps:
-            send(step)
-    choice = engine.choose(request.drafter, request.k, request.params.temperature, False, request.peer)
-    send(choice)
-    request = replace(request, drafter=choice.drafter, k=choice.k)
 
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    events = engine.race_request(request, on_read=on_read)  # can still refuse the prompt, so the header comes after it
-    lines, last = live_header(request.prompt, engine.models.describe(), kind, request.peer).line(), 0.0
-    with contextlib.closing(events):
+    race = engines.get(request.family, device).start(request, send, on_read, measure=False, kind=kind)
+    with contextlib.closing(race.events) as events:
+        send(race.choice)
+        lines, last = race.header.line(), 0.0
         for event in events:
             if isinstance(event, Failed):
                 event = replace(event, reason=translate(event.reason))

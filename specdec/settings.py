@@ -11,8 +11,8 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
-from .methods import CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, inner_drafter, RULES
-from .types import check_k, has_lone_surrogate, PromptError, SamplingParams, TranslatableText
+from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULES
+from .types import check_k, has_lone_surrogate, Refused, SamplingParams, TranslatableText
 
 USUAL = SamplingParams()  # the default settings
 REQUIRED = Parameter.empty  # the `default` of a setting that has none
@@ -94,11 +94,10 @@ SETTINGS = {
             "stop", str, "", "strings that end the text, one per line", label="stop_strings",
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
         ),
-        Setting("rule", str, RULES[0], f"the verification rule: {', '.join(RULES)}; typical is lossy", sampling=False),
         Setting(
-            "family", str, EMBEDDED, "the target", sampling=False, label="target",
-            flag=Flag(str, EMBEDDED, "'embedded', or a folder with target/ and tokenizer/"),
+            "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULES)}; typical is lossy", sampling=False,
         ),
+        Setting("family", str, EMBEDDED, "the target", sampling=False, label="target"),  # --target of the command
         Setting(
             "peer", bool, False, "add a lane: transformers' own assisted generation", sampling=False,
             flag=Flag(Literal["transformers"] | None, None, "add a lane: transformers' own assisted generation"),
@@ -111,15 +110,15 @@ SETTINGS = {
 class RunRequest:
     """The settings of a run, checked as far as no model is needed for it.
 
-    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects.
-    Raises PromptError for a bad prompt, ValueError for anything else.
+    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects. `family` is the
+    name of what must be loaded, such as a pair's. Raises Refused for what cannot run.
     """
 
     prompt: Any
     drafter: Any
     k: int
     params: SamplingParams
-    rule: Any = RULES[0]
+    rule: Any = DEFAULT_RULE
     family: str = EMBEDDED
     peer: bool = False
 
@@ -128,15 +127,14 @@ class RunRequest:
             check_text(self.prompt)
         check_k(self.k)
         if isinstance(self.rule, str) and self.rule not in RULES:
-            raise ValueError(f"there is no rule {self.rule!r}; choose from {', '.join(RULES)}")
+            raise Refused(f"there is no rule {self.rule!r}; choose from {', '.join(RULES)}")
         if not isinstance(self.drafter, str):
             return
         if inner_drafter(inner_drafter(self.drafter)):
-            raise ValueError(f"{self.drafter}: adaptive cannot wrap adaptive")
-        if self.rule in CHAINS_ONLY and (method := find_method(self.drafter)) and method.tree:
-            raise ValueError(
-                f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two"
-            )
+            raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
+        judges_trees = not isinstance(self.rule, str) or RULES[self.rule].trees
+        if not judges_trees and (method := find_method(self.drafter)) and method.tree:
+            raise Refused(f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two")
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
@@ -151,10 +149,10 @@ class RunRequest:
 
 
 def check_text(prompt: str) -> None:
-    """Raise PromptError for a prompt that is empty, or that no tokenizer reads."""
+    """Raise Refused for a prompt that is empty, or that no tokenizer reads."""
     if not prompt.strip():
-        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
+        raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if has_lone_surrogate(prompt):
-        raise PromptError(
+        raise Refused(
             TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
         )

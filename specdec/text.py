@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .types import TranslatableText
+from .types import Refused, TranslatableText
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,14 +22,14 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
-    """Encode a text without special tokens. Raises ValueError if the tokenizer panics."""
+    """Encode a text without special tokens. Raises Refused if the tokenizer panics."""
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of its Rust code; `except Exception` does not catch it
             raise
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(TranslatableText("The tokenizer broke off at this text: {reason}", reason=reason)) from error
+        raise Refused(TranslatableText("The tokenizer broke off at this text: {reason}", reason=reason)) from error
 
 
 class Pieces:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -42,14 +43,27 @@ class TranslatableText(str):
         return (self.template,), self.values
 
 
-class PromptError(ValueError):
-    """Raised for a prompt that cannot be run. The message says what the user can do."""
+class Refused(ValueError):
+    """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
+
+
+class PromptError(Refused):
+    """Raised by `loop.py` for a prompt that cannot be run."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise `Refused` for a ValueError of fetching or loading what somebody named: there, each is a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refused(*error.args) from error
 
 
 def check_k(k: int) -> None:
-    """Raise ValueError unless 0 ≤ `k` ≤ MAX_DRAFT_TOKENS."""
+    """Raise Refused unless 0 ≤ `k` ≤ MAX_DRAFT_TOKENS."""
     if not 0 <= k <= MAX_DRAFT_TOKENS:
-        raise ValueError(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
+        raise Refused(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +85,23 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name, kind in {"temperature": float, "top_p": float, "top_k": int, "max_tokens": int, "seed": int}.items():
             if not isinstance(value := getattr(self, name), int | kind):
-                raise ValueError(f"{name} must be a {'whole ' * (kind is int)}number, not {value!r}")
+                raise Refused(f"{name} must be a {'whole ' * (kind is int)}number, not {value!r}")
         if isinstance(self.stop, str):
-            raise ValueError(f"stop must be a tuple of strings, not {self.stop!r}")
+            raise Refused(f"stop must be a tuple of strings, not {self.stop!r}")
         if any(map(has_lone_surrogate, self.stop)):
-            raise ValueError("a stop string holds half of a character (a lone surrogate)")
+            raise Refused("a stop string holds half of a character (a lone surrogate)")
         if not 0.0 <= self.temperature <= 100.0:
-            raise ValueError(f"temperature must lie between 0 and 100, not {self.temperature}")
+            raise Refused(f"temperature must lie between 0 and 100, not {self.temperature}")
         if self.top_k < 0:
-            raise ValueError(f"top_k must be 0 (off) or more, not {self.top_k}")
+            raise Refused(f"top_k must be 0 (off) or more, not {self.top_k}")
         if not 0.0 < self.top_p <= 1.0:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+            raise Refused(f"top_p must be above 0 and at most 1, not {self.top_p}")
         if not 0 <= self.max_tokens <= MAX_TOKENS:
-            raise ValueError(f"max_tokens must lie between 0 and {MAX_TOKENS}, not {self.max_tokens}")
+            raise Refused(f"max_tokens must lie between 0 and {MAX_TOKENS}, not {self.max_tokens}")
         if not MIN_SEED <= self.seed <= MAX_SEED:
-            raise ValueError("seed must lie between -2^63 and 2^64 - 1")
+            raise Refused("seed must lie between -2^63 and 2^64 - 1")
         if len(self.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_LENGTH for s in self.stop):
-            raise ValueError(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
+            raise Refused(f"at most {MAX_STOPS} stop strings of 1 to {MAX_STOP_LENGTH} characters")
 
 
 def is_chain(parents: Sequence[int]) -> bool:
@@ -217,14 +231,21 @@ class Costs:
         return self.passes[-1] + slope * (depth - deepest)
 
 
+# What the engine does: `fetch` (in bytes), `compile`, `load`, `measure` (in short runs), `read` (tokens of a prompt).
+# Then, for the page alone: what a platform with shared GPUs does, a visitor's run, and how it ended.
+StepName = Literal[
+    "fetch", "compile", "load", "measure", "read", "asking", "refused", "waiting", "running", "done", "cut", "error"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far something is that a run waits for: `fetch` (in bytes), `compile`, `load`, `measure` (in short runs) …
+    """How far something is that a run waits for; on the page, also that it runs or has ended.
 
     `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is a sentence on it.
     """
 
-    name: str
+    name: StepName
     done: float = 0
     total: float = 0
     seconds: float = 0.0

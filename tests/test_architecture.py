@@ -17,7 +17,7 @@ ALLOWED = {
     "exposure": set(),
     "sampling": {"types"},
     "verify": {"types", "sampling"},
-    "rules": {"types", "sampling", "verify"},
+    "rules": {"types", "methods", "sampling", "verify"},
     "events": {"types"},
     "describe": {"types", "events", "sampling"},
     "loop": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},

@@ -123,7 +123,7 @@ def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path
 
 
 def test_the_terminal_races_a_peer(capsys, tmp_path, shallow) -> None:
-    saved, family = tmp_path / "run.jsonl", ["--family", shallow]
+    saved, family = tmp_path / "run.jsonl", ["--target", shallow]
     assert terminal.main(["Once", *family, "--peer", "transformers", "--max-tokens", "8", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
     assert "transformers, assisted" in out and "against plain decoding" in out and "failed" not in out
@@ -148,9 +148,9 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys) -> None:
         pytest.param(["x", "--drafter", "adaptive:none"], "its depth cannot be chosen", marks=pytest.mark.long),
         (["x", "--drafter", "medusa", "--peer", "transformers"], "supports a draft model"),
         *([] if torch.cuda.is_available() else [(["x", "--device", "cuda"], "sees no NVIDIA GPU")]),
-        (["x", "--family", "/nowhere"], "no folder 'target'"),
+        (["x", "--target", "/nowhere"], "no folder 'target'"),
         (["x", "--target", ""], "--target is empty"),
-        (["x", "--draft", "y"], "belongs to a --target"),
+        (["x", "--draft", "/nowhere"], "'/nowhere'"),
         (["x", "--drafter", "adaptive:adaptive"], "adaptive cannot wrap adaptive"),
         (["x", "--seed", "many"], "valid integer"),
         (["x", "--nonsense"], "No such option"),
@@ -158,9 +158,8 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys) -> None:
         (["certify"], "Missing option"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
-        (["bench", "--suite", "magic"], "there is no suite"),
-        (["bench", "--suite", "pair"], "belong to --suite pair, which needs a target"),
-        (["bench", "--drafter", "magic"], "there is no drafter 'magic' in this suite; choose from"),
+        (["bench", "--target", "/nowhere"], "no folder 'target'"),
+        (["bench", "--drafter", "magic"], "there is no drafter 'magic'; choose from"),
         (["app", "--port", "99999"], "--port"),
         (["app", "--host", "nonsense"], "not an address of this machine"),
         (["app", "--target", "nonsense"], "nonsense is no pair; name smollm2"),
@@ -211,15 +210,17 @@ def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_
     few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
     monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))
-    arguments = ["--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "-k", "3"]
+    drafters = "draft_model", "prompt_lookup", "adaptive"
+    arguments = ["--target", shallow, "--tokens", "8", "--repeats", "1", "-k", "2", "-k", "3"]
+    arguments += [word for name in drafters for word in ("--drafter", name)]
     assert terminal.main(["bench", *arguments, "--json", str(tmp_path / "report.json")]) == 0
     *table, last = capsys.readouterr().out.splitlines()
     report = json.loads(last)
     assert report == json.loads((tmp_path / "report.json").read_text())
-    assert {"suite", "machine", "rows"} <= set(report)
+    assert {"machine", "rows", "provenance"} <= set(report)
     assert {(r["drafter"], r["domain"], r["temperature"]) for r in report["rows"]} == {
         (drafter, domain, temperature)
-        for drafter in ("draft_model", "prompt_lookup", "adaptive")
+        for drafter in drafters
         for domain in ("story", "code", "facts")
         for temperature in (0.0, 0.8)
     }
@@ -239,7 +240,7 @@ def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, s
     template = "{% for one in messages %}Q: {{ one.content }}\n{% endfor %}A:"
     (tmp_path / "target" / "chat_template.jinja").write_text(template, encoding="utf-8")
     pair = ["--target", str(tmp_path / "target"), "--draft", str(tmp_path / "draft_model")]
-    assert terminal.main(["bench", "--suite", "pair", *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
+    assert terminal.main(["bench", *pair, "--tokens", "4", "--repeats", "1", "-k", "2"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     every = {"draft_model", "quantised", "early_exit", "prompt_lookup", "suffix", "adaptive"}
     assert {row["drafter"] for row in report["rows"]} == every and {row["domain"] for row in report["rows"]} == {"qa"}
@@ -264,6 +265,17 @@ def on_one_core() -> None:
 def test_what_cannot_be_written_gets_one_sentence() -> None:
     done = shell("Once --drafter draft_model -k 4 --max-tokens 4 > /dev/full")
     assert done.returncode == 1 and b"cannot be written" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_only_a_failed_write_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable() -> None:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(terminal, "group", unreachable)
+    assert terminal.main(["trace", "x"]) == 1
+    assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
 
 
 @pytest.mark.long
@@ -333,10 +345,9 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
 
     monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
     monkeypatch.setattr(measure, "params_for", params_for)
-    monkeypatch.setattr(bench, "drafters_of", lambda *_: ["prompt_lookup"])
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
-    options, asked = bench.Options(suite="embedded", tokens=4, repeats=3, k=(1, 2)), prompts.PROMPTS["story"][:1]
-    assert len(list(bench.measure(Engine(shallow), options, {"story": asked}))) == 1
+    asked = {"story": prompts.PROMPTS["story"][:1]}
+    assert len(list(bench.measure(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3))) == 1
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting

@@ -27,7 +27,7 @@ from specdec.process import Call, EngineProcess, ProcessDied
 from specdec.settings import RunRequest
 from specdec.traces import file
 from specdec.traces.file import Trace
-from specdec.types import Choice, Proposal, SamplingParams, TranslatableText
+from specdec.types import Choice, Proposal, Refused, SamplingParams, TranslatableText
 from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import bind_language
@@ -99,13 +99,13 @@ def test_a_closed_run_stops_over_there_and_the_next_one_is_whole(process, after:
 
 
 def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(Refused) as refused:
         items(race_on(process, prompt="word " * 3000))
     said = refused.value.args[0]
     assert isinstance(said, TranslatableText) and "{n}" in said.template and said.values["n"] > said.values["limit"]
-    with pytest.raises(ValueError, match="no drafter 'nothing'"):
+    with pytest.raises(Refused, match="no drafter 'nothing'"):
         items(race_on(process, drafter="nothing", k=2))
-    with pytest.raises(ValueError, match="holds no folder"):
+    with pytest.raises(Refused, match="holds no folder"):
         items(process.call("prepare", "/nowhere", "cpu"))
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(process.call("no such call"))
@@ -244,10 +244,13 @@ def spoil(engines, send):  # as torch has it after an illegal address; the call 
 def half(engines, send):
     "\\ud800".encode()
 
+def wrong(engines, send):
+    int("seven")
+
 def full(engines, send):
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-CALLS = {"fine": fine, "spoil": spoil, "half": half, "full": full}
+CALLS = {"fine": fine, "spoil": spoil, "half": half, "wrong": wrong, "full": full}
 """
 
 
@@ -280,9 +283,11 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert second != first
 
 
-def test_an_error_of_an_encoding_is_no_sentence_for_visitors(toy) -> None:
+def test_an_error_of_a_program_is_no_sentence_for_visitors(toy) -> None:
     with pytest.raises(RuntimeError, match="UnicodeEncodeError: 'utf-8' codec can't encode"):
         items(toy.call("half"))
+    with pytest.raises(RuntimeError, match="ValueError: invalid literal"):
+        items(toy.call("wrong"))
 
 
 @pytest.mark.long

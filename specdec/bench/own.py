@@ -82,11 +82,15 @@ def table(frame: DataFrame) -> str:
 
 
 def report_prompts(
-    engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
+    engine: Engine, path: Path, drafters: list[str], ks: list[int], temperature: float, tokens: int, repeats: int,
     save: Path | None,
 ) -> int:  # fmt: skip
-    """Measure and print. Write the run of the slowest row to `save`, if given, for the page."""
-    prompts = read_prompts(path)
+    """Measure and print; by default, drafters with weights. Write the run of the slowest row to `save`, for the page.
+
+    Of several `ks`, none is taken: `Engine.choose` then chooses a depth.
+    """
+    prompts, k = read_prompts(path), ks[0] if len(ks) == 1 else 0
+    drafters = drafters or [name for name, loaded in engine.models.drafters.items() if loaded.part]
     frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)
     print(table(frame))
     if save:

@@ -4,6 +4,7 @@ If the first word is none of these, it is a prompt for `run`. An error is printe
 the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from .run import run
 from .trace import trace
 
 NEAR = 0.65  # similarity of a word to a command's name that makes it a typing error
+OUTPUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF}  # of a write to a file that has no name here
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -67,9 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard_output()  # the reader, `head` for example, has ended
         return 0
     except OSError as error:
-        if error.filename is None:
+        what = error.filename
+        if what is None and error.errno in OUTPUT_ERRORS:
             discard_output()
-        tell(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
+            what = "the output cannot be written"
+        tell(f"{what or type(error).__name__}: {error.strerror or error}")
         return 1
 
 

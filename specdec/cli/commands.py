@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import EMBEDDED, ROUNDED, RULES
+from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment variable that has a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
-FamilyName = Annotated[str, Option(help="'embedded', or a folder with target/ and tokenizer/")]
 Plain = Annotated[str, Option(help="the address of a second server: same model, no speculation")]
 
 
@@ -109,7 +108,7 @@ def get(
 
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
-    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = RULES[0],
+    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = DEFAULT_RULE,
 ) -> int:
     """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
     if rule not in RULES:
@@ -150,11 +149,7 @@ def train(
 
 
 def bench(
-    suite: Annotated[str, Option(help="what to measure: embedded, methods or pair")] = "embedded",
-    family: FamilyName = EMBEDDED,
-    target: Annotated[
-        str | None, Option(help="the target of --suite pair: smollm2, a name on the Hub, a folder, a GGUF file")
-    ] = None,
+    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
@@ -170,26 +165,12 @@ def bench(
     save: Annotated[Path | None, Option(help="with --prompts: the slowest run (.jsonl), for the page")] = None,
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
-    from ..bench.suites import Options, report
+    from ..bench import own, suites
 
-    return report(
-        Options(
-            suite="pair" if prompts and target else suite,
-            family=family,
-            target=target,
-            draft=tuple(draft),
-            device=device,
-            tokens=tokens,
-            repeats=repeats,
-            k=tuple(k),
-            json=json,
-            dtype=dtype,
-            drafter=tuple(drafter),
-            prompts=prompts,
-            temperature=temperature,
-            save=save,
-        )
-    )
+    engine = suites.make_engine(target, draft, dtype, device)
+    if prompts:
+        return own.report_prompts(engine, prompts, drafter, k, temperature, tokens, repeats, save)
+    return suites.report(engine, drafter, k, tokens, repeats, json)
 
 
 def export(

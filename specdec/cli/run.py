@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Annotated, Any, cast
 
 from typer import Argument, Option
 
-from ..events import Event, Failed
-from ..methods import DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, RULES
+from ..events import Event
+from ..lanes.interleave import broken_off
+from ..methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
@@ -30,9 +31,10 @@ def drafters(family: str = EMBEDDED) -> list[str]:
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting."""
+    """Return `command` with an argument for the prompt and a flag for each other setting. `family` is --target."""
     others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
-    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
+    settings = [setting for setting in SETTINGS.values() if setting.name != "family"]
+    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in settings]
     wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
     wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
     wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
@@ -53,7 +55,7 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
 @with_settings
 def run(
     *,
-    target: Annotated[str | None, Option(help="instead of a family: a folder, a GGUF file, a name on the Hub")] = None,
+    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
@@ -68,58 +70,51 @@ def run(
     **settings: Any,
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
-    if target is not None and not target.strip():
+    if not target.strip():
         raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    if target is None and draft:
-        raise ValueError("--draft belongs to a --target")
-    request = RunRequest.from_settings(settings | {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])})
+    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"]), "family": target}
+    request = RunRequest.from_settings(settings)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
-        names = ", ".join(drafters("" if target else request.family))
+        names = ", ".join(drafters(target))
         raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise ValueError("--plain belongs to a --server")
     if save is not None:
         check_writable(save)
     if server is not None:
-        if target is not None or request.drafter != DEFAULT_DRAFTER or request.peer or request.rule != RULES[0]:
+        chosen = target, list(draft), request.drafter, request.peer, request.rule
+        if chosen != (EMBEDDED, [], DEFAULT_DRAFTER, False, DEFAULT_RULE):
             raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
         header, events = watch_server(request, server, plain)
         save_trace(save, header, events)
-        return failed(events)
+        return int(broken_off(events) is not None)
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
-    from ..traces.file import live_header
 
-    engine = Engine(target or request.family, list(draft) or None, dtype=dtype, device=device)
-    settings_left_open = request.drafter, request.k, request.params.temperature
-    show_steps(engine.prepare(*settings_left_open))
-    choice = engine.choose(*settings_left_open, peer=request.peer)
-    note = "" if (request.drafter, request.k) == (choice.drafter, choice.k) else default_line(choice)
-    request, models = replace(request, drafter=choice.drafter, k=choice.k), engine.models
-    race = engine.race_request(request)  # raises ValueError if the settings do not fit the models
-    header = live_header(request.prompt, models.describe(), peer=request.peer)
-    events = list[Event]()
+    engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
+    race = engine.start(request, show_step)  # raises ValueError if the settings do not fit the models
+    show_step(None)
+    note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
+    models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
-        for event in race:
+        for event in race.events:
             events.append(event)
             if event.lane == "speculative":
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
-        print("\n\n" + report(events, target or request.family, models.precision, note=note))
+        print("\n\n" + report(events, target, models.precision, note=note))
     finally:
-        race.close()
-        save_trace(save, header, events)  # after Ctrl-C, what ran until then
-    return failed(events)
+        race.events.close()
+        save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
+    return int(broken_off(events) is not None)
 
 
-def show_steps(steps: Iterable[Step]) -> None:
-    """Print what the run waits for in one changing line on stderr, if that is a terminal."""
-    for step in steps:
-        if sys.stderr.isatty():
-            share = f" {step.done:,.0f} of {step.total:,.0f}" if step.total > 1 else ""
-            print(f"\r\033[K{step.name}{share}, {step.seconds:.0f} s", end="", file=sys.stderr, flush=True)
+def show_step(step: Step | None) -> None:
+    """Print what the run waits for in one changing line on stderr, if that is a terminal; None empties the line."""
     if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        share = f" {step.done:,.0f} of {step.total:,.0f}" if step and step.total > 1 else ""
+        line = f"{step.name}{share}, {step.seconds:.0f} s" if step else ""
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def default_line(choice: Choice) -> str:
@@ -161,8 +156,3 @@ def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> No
 
     if path is not None and events:
         Trace(replace(header, source="recorded"), tuple(events)).save(path)
-
-
-def failed(events: Sequence[Event]) -> int:
-    """Return the exit status: 1 if an error ended a lane, otherwise 0."""
-    return int(any(isinstance(event, Failed) and event.fatal for event in events))

@@ -23,7 +23,11 @@ ShouldStop = Callable[[float, int], bool]
 
 
 class Drafter(Protocol):
-    """Drafts for one run. It gets the text, but no verdicts."""
+    """Drafts for one run. It gets the text, but no verdicts.
+
+    Two attributes are optional. `deepest` is the number of levels that it can draft, if that is a limit; without it,
+    K alone is one. `costs` are the `Costs` by which it chooses a depth itself; the trace records them.
+    """
 
     name: str
 

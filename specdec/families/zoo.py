@@ -33,7 +33,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import FAMILY
 from ..text import ids_of, Pieces
-from ..types import Costs, PromptError
+from ..types import Costs, Refused
 from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
@@ -89,12 +89,12 @@ class Family:
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        Raises ValueError for an unknown drafter.
+        Raises Refused for an unknown drafter.
         """
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
-            raise ValueError(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
+            raise Refused(f"there is no drafter {name!r}; choose from {', '.join(self.drafters)}")
         loaded = self.drafters[name]
         exit_layer = loaded.part if loaded.method.part == EXIT else 0
         view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
@@ -120,7 +120,7 @@ class Family:
         return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
-        """Encode a text or the messages of a chat; token ids stay as they are. Raises PromptError for anything else."""
+        """Encode a text or the messages of a chat; token ids stay as they are. Raises Refused for anything else."""
         if isinstance(prompt, str):
             text_ids = ids_of(prompt, self.tokenizer) if self.chat is None else self.chat.tokens(prompt, self.tokenizer)
             return text_ids if self.chat else [*self.prefix, *text_ids]
@@ -128,9 +128,9 @@ class Family:
             return [int(token) for token in prompt]  # type: ignore[arg-type]
         if all(isinstance(message, Mapping) and {"role", "content"} <= message.keys() for message in prompt):
             if self.chat is None:
-                raise PromptError("This target has no chat template: give a text or token ids instead of messages.")
+                raise Refused("This target has no chat template: give a text or token ids instead of messages.")
             return self.chat.conversation(prompt, self.tokenizer)  # type: ignore[arg-type]
-        raise PromptError(
+        raise Refused(
             "A prompt is a text, a list of messages with role and content, or a list of token ids below "
             f"{self.target.vocabulary}."
         )

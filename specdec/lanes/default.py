@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
 from ..methods import ACCEPTANCE, DEFAULT_DRAFTER, inner_drafter
-from ..types import Choice
+from ..types import Choice, Refused
 from .probe import DEPTHS, probe, Report
 
 USUAL_K = 4  # for drafters whose costs are not measured
@@ -46,7 +46,7 @@ def choose(
     for name in measured_names:
         try:
             costs = probe(family, name, report).at(temperature)
-        except ValueError:  # it drafts nothing, so it cannot be the default
+        except Refused:  # it drafts nothing, so it cannot be the default
             if drafter != DEFAULT_DRAFTER:
                 raise
             continue

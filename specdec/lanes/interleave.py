@@ -5,9 +5,9 @@ runs, the clocks of the other lanes stand still.
 """
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
-from ..events import Committed, Event, Finished
+from ..events import Committed, Event, Failed, Finished
 
 SPECULATIVE = "speculative"
 PEER = "transformers"
@@ -33,3 +33,8 @@ def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Even
                 if isinstance(event, Finished):
                     running.remove(lane_behind)
                     break
+
+
+def broken_off(events: Iterable[Event]) -> Failed | None:
+    """Return the error that ended a lane of ours, if any. The peer's does not count: our lanes went on."""
+    return next((e for e in events if isinstance(e, Failed) and e.fatal and e.lane != PEER), None)

@@ -10,7 +10,7 @@ from ..events import Drafted, Event, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..loop import Task
-from ..types import Costs, SamplingParams, Tree
+from ..types import Costs, Refused, SamplingParams, Tree
 from .executor import generate
 
 Report = Callable[[int, int], None]  # of the parts that are done, and of all
@@ -33,7 +33,7 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
     """Measure the costs of drafting with `name` after a text: short runs of each depth, each followed by a plain run.
 
     Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
-    `report` is told how many depths are measured, and of how many. Raises ValueError if `name` drafts nothing.
+    `report` is told how many depths are measured, and of how many. Raises Refused if `name` drafts nothing.
     """
     for warm_up in (name, "none"):  # first calls are slow
         report(0, len(DEPTHS))
@@ -51,7 +51,7 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
                 drafts.setdefault(usual, []).append(draft)
                 passes.setdefault(usual, []).append(verify)
     if not drafts:
-        raise ValueError(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
+        raise Refused(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
     step = median(comparison.step or 0.0 for comparison in comparisons)
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)

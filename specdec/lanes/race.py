@@ -10,12 +10,11 @@ from ..events import Event
 from ..families.zoo import Family
 from ..loop import Task
 from ..models.view import TargetView
-from ..types import SamplingParams
+from ..types import Refused, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .executor import generate
+from .executor import generate, OnRead
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE
 from .probe import probe
-from .reading import OnRead, reported
 from .transformers import assisted
 
 
@@ -29,9 +28,9 @@ def make_task(
     lane: str = SPECULATIVE,
     details: bool = True,
 ) -> Task:
-    """Make the task of a lane. Raises ValueError for an unknown drafter, or an object that cannot draft or judge."""
+    """Make the task of a lane. Raises Refused for an unknown drafter, or an object that cannot draft or judge."""
     if not isinstance(rule, Rule):
-        raise ValueError(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
+        raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
         if wrapped := family.wrapped(drafter):
             probe(family, wrapped)  # an adaptive drafter chooses its depth by the costs that are measured here
@@ -39,7 +38,7 @@ def make_task(
     elif callable(getattr(drafter, "propose", None)) and hasattr(drafter, "name"):
         target, made = TargetView(family.target), drafter
     else:
-        raise ValueError(f"a {type(drafter).__name__} is no drafter: it needs a `name` and `propose`")
+        raise Refused(f"a {type(drafter).__name__} is no drafter: it needs a `name` and `propose`")
     return Task(
         target,
         tokens,
@@ -71,16 +70,15 @@ def race(
 
     `on_read` is told how much of a long prompt a lane has read.
 
-    Raises PromptError for a prompt that is empty or too long; ValueError for any other argument that cannot run, such
+    Raises Refused for a prompt that is empty or too long, and for any other argument that cannot run, such
     as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
     judge = rules.make_rule(rule) if isinstance(rule, str) else rule
     task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
-    watched = partial(reported, on_read=on_read) if on_read else lambda task: task
-    lanes = {SPECULATIVE: generate(watched(task(drafter, k, rule=judge)))}
+    lanes = {SPECULATIVE: generate(task(drafter, k, rule=judge), on_read)}
     if peer:
         lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
     # By the same rule, so that both have the same kind of sampler.
     plain_rule = judge if judge.lossless else RejectionSampling()
-    lanes[PLAIN] = generate(watched(task("none", 0, rule=plain_rule, lane=PLAIN)))
+    lanes[PLAIN] = generate(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
     return interleave(lanes)

@@ -32,7 +32,7 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
-from ..types import Proposal, Verdict
+from ..types import Proposal, Refused, Verdict
 
 NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
 REDUCED = (
@@ -51,26 +51,26 @@ def usual_drafter(family: Family) -> str:
 def assisted(task: Task) -> Generator[Event, None, None]:
     """Run `task` with transformers and yield its events. Closing the iterator ends the run.
 
-    Raises ValueError for K = 0, and for a model, drafter or precision that assisted generation does not support.
+    Raises Refused for K = 0, and for a model, drafter or precision that assisted generation does not support.
     """
     if task.k == 0:
-        raise ValueError("Assisted generation drafts at least one token: set K to 1 or more.")
+        raise Refused("Assisted generation drafts at least one token: set K to 1 or more.")
     if not isinstance(task.drafter, DraftModelDrafter | PromptLookupDrafter):
         name = task.drafter.name
-        raise ValueError(f"Assisted generation supports a draft model or prompt lookup, not {name}.")
+        raise Refused(f"Assisted generation supports a draft model or prompt lookup, not {name}.")
     if unwrapped(task.target).stored in CODE_TYPES:
-        raise ValueError(NO_CODES)
+        raise Refused(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
     return loop.generate(task, executor=AssistedExecutor(task, draft))
 
 
 def unwrapped(model: object) -> FolderModel:
-    """Return the model behind a view, or `model` itself. Raises ValueError if transformers cannot load it."""
+    """Return the model behind a view, or `model` itself. Raises Refused if transformers cannot load it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
-        raise ValueError(REDUCED)
+        raise Refused(REDUCED)
     if not isinstance(model, HuggingFaceModel) and (not isinstance(model, Transformer) or model.source is None):
-        raise ValueError("transformers can run only models that were loaded from files.")
+        raise Refused("transformers can run only models that were loaded from files.")
     return model
 
 

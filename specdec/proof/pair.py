@@ -14,7 +14,7 @@ from ..families.zoo import Family
 from ..loop import Task
 from ..models.base import common_prefix, LanguageModel
 from ..sampling import argmax, Sampler
-from ..types import SamplingParams, TranslatableText
+from ..types import Refused, SamplingParams, TranslatableText
 from .enumeration import JointDistribution
 from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel
@@ -115,14 +115,14 @@ def toy() -> ModelPair:
 
 
 def embedded(family: Family, text: str) -> ModelPair:
-    """Make the pair of the embedded family, to continue `text`. Raises ValueError for a text that is too short or long.
+    """Make the pair of the embedded family, to continue `text`. Raises Refused for a text that is too short or long.
 
     With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     """
     assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
-        raise ValueError(
+        raise Refused(
             TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
         )
     return ModelPair(

@@ -6,14 +6,13 @@ from functools import cached_property
 from itertools import accumulate
 
 from ..events import Committed, Drafted, Event, Position, Verified
+from ..methods import RULES
 from ..types import TranslatableText, Tree
 
-REJECTION = "rejection sampling"  # this and the next four are the names of rules in traces
-MATCH = "sample and match"
-NOISE = "shared noise"
-BLOCK = "block verification"
-TYPICAL = "typical acceptance"
-LOSSLESS = {REJECTION: True, MATCH: True, NOISE: True, BLOCK: True, TYPICAL: False}
+REJECTION = RULES["rejection"].name  # the names of rules in traces
+NOISE = RULES["shared_noise"].name
+BLOCK = RULES["block"].name
+LOSSLESS = {rule.name: rule.lossless for rule in RULES.values()}
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 

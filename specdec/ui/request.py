@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, CHAINS_ONLY, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
+from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
 from ..settings import check_text, RunRequest, Setting, SETTINGS
-from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, PromptError
+from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, Refused
 from .menu import drafters, families, has_peer, is_offered
 from .text import sentences, strings, translated
 
@@ -16,16 +16,12 @@ DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may 
 PAIRS = ("toy", "embedded")  # pairs of models that a certificate can use
 
 
-class InputError(ValueError):
-    """A wrong input. The message is one sentence that tells the visitor what to do."""
-
-
 def say(error: str, **values: Any) -> str:
     return strings("page")["errors"][error].format(**values)
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """Return the checked request. Raises InputError if a setting is wrong.
+    """Return the checked request. Raises Refused if a setting is wrong.
 
     Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
     """
@@ -34,8 +30,8 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
     # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
-    if values["rule"] in CHAINS_ONLY and (method := find_method(drafter)) and method.tree:
-        raise InputError(say("chains_only"))
+    if not RULES[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
+        raise Refused(say("chains_only"))
     # transformers cannot run our target in 8 bits
     values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["family"]) != "int8"
     return RunRequest.from_settings(values)
@@ -47,7 +43,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
         return CHECKS[setting.name](value)
     if setting.type_ is bool:
         if not isinstance(value, bool):
-            raise InputError(say(setting.name))
+            raise Refused(say(setting.name))
         return value
     return check_number(setting, value)
 
@@ -59,27 +55,27 @@ def check_number(setting: Setting, value: Any) -> Any:
     if not (is_number and low <= value <= high) or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
         error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
-        raise InputError(say(error, name=name, low=f"{low:g}", high=limit))
+        raise Refused(say(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
 
 
 def check_prompt(prompt: Any) -> str:
     limit = int(SETTINGS["prompt"].high)
     if not isinstance(prompt, str):
-        raise InputError(say("not_text"))
+        raise Refused(say("not_text"))
     if len(prompt) > limit:
-        raise InputError(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
+        raise Refused(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
     try:
         check_text(prompt)
-    except PromptError as error:
-        raise InputError(translated(error.args[0])) from None
+    except Refused as error:
+        raise Refused(translated(error.args[0])) from None
     return prompt
 
 
 def check_family(name: Any) -> str:
     if not is_offered(name):
         error = "family" if presets.allowed_pairs() is not None else "family_or_pair"
-        raise InputError(say(error, names=", ".join(families())))
+        raise Refused(say(error, names=", ".join(families())))
     return name
 
 
@@ -88,13 +84,13 @@ def check_drafter(name: Any, family: str) -> str:
     names = drafters(family)
     adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
-        raise InputError(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
+        raise Refused(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
     return name
 
 
 def check_rule(name: Any) -> str:
     if name not in RULES:
-        raise InputError(say("rule", names=", ".join(RULES)))
+        raise Refused(say("rule", names=", ".join(RULES)))
     return name
 
 
@@ -104,7 +100,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
         if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
-    raise InputError(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
+    raise Refused(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
 SIGNATURE = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
@@ -124,11 +120,11 @@ def check_certificate(
     """Return the checked arguments of the engine's `certify`. `mistake` "" means the correct rule."""
     mistakes = strings("lossless")["mistakes"]
     if pair not in PAIRS:
-        raise InputError(say("pair", names=", ".join(PAIRS)))
+        raise Refused(say("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):
-        raise InputError(say("mistake", names=", ".join(mistakes)))
+        raise Refused(say("mistake", names=", ".join(mistakes)))
     if draws not in DRAWS:
-        raise InputError(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
+        raise Refused(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
     seed = check_number(SETTINGS["seed"], seed)
     return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 
@@ -146,7 +142,7 @@ def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple
             try:
                 check(**{"prompt": "any", "family": default_family, **good, name: value})
                 good[name] = value
-            except InputError as error:
+            except Refused as error:
                 wrong.append(str(error))
     return good, strings("traces")["link"]["bad"].format(reasons=sentences(*dict.fromkeys(wrong))) if wrong else ""
 

@@ -24,7 +24,7 @@ from ..families import hub, presets
 from ..methods import DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
-from ..types import Choice, Step
+from ..types import Choice, Refused, refusing, Step
 from . import menu, recorded
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
@@ -52,7 +52,8 @@ class Session:
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # family -> the drafter and K that `prepare` chose, with nothing given
-        self.step: Step | None = None  # of preparing or of a download, for everybody who waits for it
+        self.preparing: Step | None = None  # how far `_prepared` is, for everybody who waits for it
+        self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
         self._preparing = False
 
@@ -63,7 +64,7 @@ class Session:
             self.check_rate()
             try:
                 yield from self.fetch(request.family)  # before the turn, so that others need not wait for the download
-            except ValueError as error:
+            except Refused as error:
                 if request.family != presets.SMOLLM2:
                     raise
                 remark = sentences(translated(error.args[0]), notice("instead"))
@@ -94,7 +95,9 @@ class Session:
                             remark = sentences(remark, item.text, notice("refused"), notice("or_here"))
                             yield Step("running", text=remark)
                         else:
-                            step = item or self.step  # while the call waits: the step of preparing that it waits for
+                            step = (
+                                item or self.preparing
+                            )  # while the call waits: the step of preparing that it waits for
                             is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
@@ -124,17 +127,17 @@ class Session:
             yield explained(error, seconds)
 
     def check_rate(self) -> None:
-        """Raise ValueError if this visitor asks too often."""
+        """Raise Refused if this visitor asks too often."""
         address = visitor_address()
         if address and (seconds := self.rate_limit.wait_s(address)):
-            raise ValueError(notice("often", seconds=math.ceil(seconds)))
+            raise Refused(notice("often", seconds=math.ceil(seconds)))
 
     @contextlib.contextmanager
     def place_in_line(self, kind: str) -> Iterator[Ticket]:
-        """Hold a place in the queue for this machine. Raises ValueError if the queue is full."""
+        """Hold a place in the queue for this machine. Raises Refused if the queue is full."""
         ticket = self.machine.join(kind, visitor_address(), has_queue_priority())
         if ticket is None:
-            raise ValueError(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
+            raise Refused(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
         try:
             yield ticket
         finally:
@@ -149,23 +152,24 @@ class Session:
             time.sleep(LOOK_EVERY_S)
 
     def fetch(self, family: str) -> Iterator[Step]:
-        """Download the missing files of a pair. Raises ValueError if that fails."""
+        """Download the missing files of a pair. Raises Refused if that fails."""
         pair = presets.parse_pair(family)
-        if pair is None or all(map(hub.is_here, pair.models)):
-            return
-        yield Step("running", text=notice("looking"))
-        while not self._downloading.acquire(timeout=LOOK_EVERY_S):
-            yield worded(self.step)
-        try:
-            if missing := [model for model in pair.models if not hub.is_here(model)]:
-                yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
-                with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                    for step in states:
-                        self.step = step
-                        yield worded(step)
-        finally:
-            self.step = None
-            self._downloading.release()
+        with refusing():
+            if pair is None or all(map(hub.is_here, pair.models)):
+                return
+            yield Step("running", text=notice("looking"))
+            while not self._downloading.acquire(timeout=LOOK_EVERY_S):
+                yield worded(self.download)
+            try:
+                if missing := [model for model in pair.models if not hub.is_here(model)]:
+                    yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
+                    with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                        for step in states:
+                            self.download = step
+                            yield worded(step)
+            finally:
+                self.download = None
+                self._downloading.release()
 
     def prepare(self) -> None:
         """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
@@ -185,7 +189,7 @@ class Session:
                 while not self._prepared(family):
                     while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
-            except (ValueError, RuntimeError) as error:
+            except (Refused, RuntimeError) as error:
                 log.warning("%s is not prepared: %s", family, error)
 
     def _prepared(self, family: str) -> bool:
@@ -196,12 +200,12 @@ class Session:
                     if isinstance(item, Choice):
                         self.choices[family] = item
                     elif isinstance(item, Step):
-                        self.step = item
+                        self.preparing = item
                         if item.name == "measure" and self.machine.busy():
                             return False
             return True
         finally:
-            self.step = None
+            self.preparing = None
 
 
 def chosen_line(choice: Choice | None) -> str:
@@ -236,8 +240,8 @@ def read_so_far(step: Step, name: str = "reading") -> str:
 
 def explained(error: Exception, seconds: float, undone: str = "") -> Step:
     """Turn the error that ended a run into the last step, with one sentence. `undone` is added at the deadline."""
-    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):  # a sentence by which the run was refused
-        return Step("error", text=translated(error.args[0] if error.args else str(error)))
+    if isinstance(error, Refused):
+        return Step("error", text=translated(error.args[0]))
     if isinstance(error, TimeoutError):
         deadline = notice("deadline", seconds=round(error.args[0] if error.args else seconds))
         return Step("cut", text=sentences(deadline, undone))

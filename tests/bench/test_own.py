@@ -10,7 +10,7 @@ from specdec.bench.own import measure_prompts, read_prompts
 def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, capsys) -> None:
     file, saved = tmp_path / "prompts.txt", tmp_path / "worst.jsonl"
     file.write_text('Once upon a time\n\n{"prompt": "def main():"}\n', encoding="utf-8")
-    words = ["bench", "--family", shallow, "--prompts", str(file), "--drafter", "draft_model", "-k", "2"]
+    words = ["bench", "--target", shallow, "--prompts", str(file), "--drafter", "draft_model", "-k", "2"]
     assert terminal.main([*words, "--tokens", "6", "--repeats", "1", "--save", str(saved)]) == 0
     out = capsys.readouterr().out
     assert "α by place" in out and "Once upon a time" in out and "def main():" in out

@@ -19,7 +19,7 @@ from tools.bench.options import SUITES
 def test_the_report_of_a_family_stands_beside_transformers(capsys, monkeypatch, shallow) -> None:
     monkeypatch.setattr(methods, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
-    asked = ["--suite", "embedded", "--family", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
+    asked = ["--suite", "embedded", "--target", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
     assert tool.main(asked) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["peers"]["prompts_with_identical_text"] == "1 of 1"

@@ -90,7 +90,7 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
     assert set(zoo.PRECISIONS) == set(get_args(Precision))
     assert zoo.dtype_of(None) is None
     with pytest.raises(ValueError, match="no precision 'float31'; choose from float32, bfloat16, int8"):
-        bench.report(bench.Options("methods", dtype="float31"))
+        bench.make_engine("embedded", (), "float31", "cpu")
 
 
 def test_a_race_interleaves_by_the_clocks(exact) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from specdec import Engine, SamplingParams
 from specdec.events import Committed, Event
+from specdec.lanes.executor import PIECE
 from specdec.lanes.interleave import PLAIN, SPECULATIVE
-from specdec.lanes.reading import PIECE
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
@@ -27,8 +27,8 @@ def committed(events: list[Event]) -> list[tuple[str, tuple[int, ...]]]:
 def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: str) -> None:
     prompt, told = "Once there was a fox who lived by the sea. " * 30, list[tuple[str, int, int]]()
     request, count = RunRequest(prompt, drafter, 3, PARAMS), len(engine.models.encode(prompt))
-    watched = list(engine.race_request(request, on_read=lambda *state: told.append(state)))
-    assert sorted(committed(watched)) == sorted(committed(list(engine.race_request(request))))
+    watched = list(engine.start(request, on_read=lambda *state: told.append(state)).events)
+    assert sorted(committed(watched)) == sorted(committed(list(engine.start(request).events)))
     assert count > 2 * PIECE and {lane for lane, *_ in told} <= {SPECULATIVE, PLAIN}
     read = [state[1:] for state in told if state[0] == PLAIN]
     assert read == [(done, count) for done in (*range(0, count - PIECE, PIECE), count - PIECE)]
@@ -37,5 +37,5 @@ def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: s
 def test_of_a_short_prompt_nothing_is_reported(engine) -> None:
     told: list[tuple[str, int, int]] = []
     request = RunRequest("Once there was a fox.", "draft_model", 3, PARAMS)
-    list(engine.race_request(request, on_read=lambda *state: told.append(state)))
+    list(engine.start(request, on_read=lambda *state: told.append(state)).events)
     assert not told

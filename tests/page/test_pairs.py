@@ -11,9 +11,9 @@ from specdec.families import hub
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
-from specdec.types import Step, TranslatableText
+from specdec.types import Refused, Step, TranslatableText
 from specdec.ui import menu, recorded
-from specdec.ui.request import check, InputError
+from specdec.ui.request import check
 from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
@@ -85,7 +85,7 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
     assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
     assert check("Hi", "prompt_lookup", family="a/b").family == "a/b"
     for wrong in ("a/b +", "/etc + a/b", "a/b + ../c", "a/b + " + "c" * 400, "a/b + c/d\0"):
-        with pytest.raises(InputError, match="TARGET \\+ DRAFT"):
+        with pytest.raises(Refused, match="TARGET \\+ DRAFT"):
             check("Hi", family=wrong)
     monkeypatch.setenv("SPACE_ID", "somebody/specdec")
     monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
@@ -94,7 +94,7 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
     assert menu.families() == ["embedded", *ROUNDED, "smollm2", "a/b + c/d"]
     monkeypatch.setattr(hub, "is_here", lambda name: False)  # strangers have it where the owner fetched it
     assert menu.families() == ["embedded", *ROUNDED, "a/b + c/d"]
-    with pytest.raises(InputError, match="must be one of: embedded, embedded:bfloat16, embedded:int8, a/b"):
+    with pytest.raises(Refused, match="must be one of: embedded, embedded:bfloat16, embedded:int8, a/b"):
         check("Hi", family="a/b")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from specdec.exposure import EXPOSURE, limits
 from specdec.families import hub
+from specdec.types import Refused
 from specdec.ui import menu, request
 from specdec.ui.session import session
 from specdec.ui.tabs import race
@@ -36,12 +37,12 @@ PAIR = {
 def refused(told: tuple[dict[str, Any], str]) -> None:
     good, said = told
     if "family" not in good:
-        raise request.InputError(said)
+        raise Refused(said)
 
 
 def refused_answer(answers: Iterator[str]) -> None:
     (only,) = answers
-    raise request.InputError(json.loads(only)["error"])
+    raise Refused(json.loads(only)["error"])
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed, door: str, fold
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
     monkeypatch.setattr(hub, "fetch", lambda *_: pytest.fail("something was fetched"))
     for family in (folder, f"{folder} + {folder}", "owner/model"):
-        with pytest.raises(request.InputError, match=r"one of: embedded|!"):
+        with pytest.raises(Refused, match=r"one of: embedded|!"):
             PAIR[door](family)
     monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
     assert "owner/model" in menu.families() and not menu.is_offered(folder)

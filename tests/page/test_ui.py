@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 from specdec import events
 from specdec.exposure import OWN
 from specdec.loop import NO_ROOM
-from specdec.methods import ADAPTIVE, LOSSY, METHODS, RULES
+from specdec.methods import ADAPTIVE, METHODS, RULES
 from specdec.process import ProcessDied
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
-from specdec.types import Step
+from specdec.types import Refused, Step
 from specdec.ui import menu, recorded, request, scripts, text
 from specdec.ui.components.player import player_words
 from specdec.ui.session import session
@@ -71,7 +71,7 @@ BAD = [
 
 @pytest.mark.parametrize(("change", "word"), BAD, ids=lambda value: repr(value)[:40])
 def test_bad_input_gets_one_sentence_that_names_the_trouble(change, word):
-    with pytest.raises(request.InputError) as caught:
+    with pytest.raises(Refused) as caught:
         request.check(**{"prompt": "Once upon a time", **change})
     message = str(caught.value)
     assert word in message and message.endswith(".") and len(message) < 200 and "{" not in message
@@ -114,7 +114,7 @@ def test_the_menu_offers_what_the_family_holds(family):
     left_out = {"medusa", "medusa:tree", "early_exit", "draft_model:story"}
     assert METHODS.keys() - menu.drafters() == left_out | {"quantised"}
     for gone in ("medusa", "draft_model:story", "adaptive:draft_model:story"):
-        with pytest.raises(request.InputError, match="eagle3:tree"):
+        with pytest.raises(Refused, match="eagle3:tree"):
             request.check("Hi", gone)
 
 
@@ -133,16 +133,17 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
 
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
     for rule in RULES:
-        words = text.strings("page")["settings"]["lossy" if rule in LOSSY else "lossless"]
+        words = text.strings("page")["settings"]["lossless" if RULES[rule].lossless else "lossy"]
         assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
-        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is (rule in LOSSY)
+        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is not RULES[rule].lossless
 
 
 def test_the_menus_know_the_engines_names():
     from specdec import rules
     from specdec.families import zoo
 
-    assert {rule.name: key for key, rule in rules.RULES.items()} == menu.RULE_KEYS
+    assert {key: (rule.name, rule.lossless, rule.trees) for key, rule in rules.RULES.items()} == RULES
+    assert {key for key, rule in RULES.items() if not rule.lossless} == {"typical"}
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
@@ -318,7 +319,9 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
 HALF = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
 
 
-@pytest.mark.parametrize("error", [RuntimeError("secret /path"), HALF, ValueError("Too long; shorten it.")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [RuntimeError("secret /path"), HALF, Refused("Too long; shorten it."), ValueError("secret")], ids=repr
+)
 def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
     def broken(*_, **__):
         raise error
@@ -327,7 +330,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     monkeypatch.setattr(session, "process", toyrun.Engine(broken))
     *lines, last = session.run(request.check("Hi"))
     assert not any(isinstance(item, str) and item for item in lines)  # it never claims to be live
-    told = str(error) if type(error) is ValueError else text.strings("page")["notice"]["broken"]
+    told = str(error) if type(error) is Refused else text.strings("page")["notice"]["broken"]
     assert (last.name, last.text) == ("error", told)
     assert not session.machine.busy()
 

@@ -22,7 +22,7 @@ from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
-from specdec.types import SamplingParams, Step
+from specdec.types import Refused, SamplingParams, Step
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
 from specdec.ui.session import session
@@ -193,7 +193,7 @@ def test_the_page_names_every_mistake_and_docs_their_number() -> None:
     ],
 )
 def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: str) -> None:
-    with pytest.raises(request.InputError, match=advice):
+    with pytest.raises(Refused, match=advice):
         request.check_certificate(**asked)
 
 

@@ -16,13 +16,13 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Event, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.loop import generate, Task
-from specdec.methods import EMBEDDED
+from specdec.methods import EMBEDDED, RULES
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, faultless, LaneAudit
-from specdec.traces.cycle import NOISE, REJECTION, TYPICAL
+from specdec.traces.cycle import REJECTION
 from specdec.traces.file import Header, Trace
 from specdec.types import SamplingParams
 from specdec.ui import menu
@@ -271,8 +271,8 @@ def test_a_tampered_h_of_a_block_is_found() -> None:
 @pytest.mark.parametrize("rule", ["match", "shared_noise", "typical", "block"])
 def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
     lines = [to_dict(event) for event in run(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))]
-    other = NOISE if rule == "typical" else TYPICAL
-    lines[0].update(rule=other, lossless=other != TYPICAL)
+    other = RULES["shared_noise" if rule == "typical" else "typical"]
+    lines[0].update(rule=other.name, lossless=other.lossless)
     assert account([from_dict(line) for line in lines]).faults
 
 

@@ -18,7 +18,7 @@ from .options import Options, SUITES
 
 def report(options: Options) -> int:
     suite = importlib.import_module(f".{SUITES[options.suite]}", __package__)
-    return write(suite.report(options), options)
+    return write({"suite": options.suite} | suite.report(options), options.json)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

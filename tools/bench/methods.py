@@ -10,6 +10,7 @@ from specdec.bench import suites
 from specdec.bench.measure import Case, Row
 from specdec.bench.prompts import PROMPTS
 from specdec.bench.suites import speedup_of
+from specdec.methods import ADAPTIVE, DRAFT_MODEL, LOOKUP
 
 from . import peers
 from .options import Options
@@ -18,10 +19,10 @@ LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draf
 
 
 def report(options: Options) -> dict[str, Any]:
-    shared = {name: getattr(options, name) for name in ("suite", "family", "device", "tokens", "repeats", "k", "dtype")}
-    chosen = suites.Options(**shared)
-    engine = suites.make_engine(chosen)
-    family, rows = engine.models, list(suites.measure(engine, chosen, PROMPTS))
+    drafters = (LOOKUP, DRAFT_MODEL, ADAPTIVE) if options.suite == "embedded" else ()  # or all
+    engine = suites.make_engine(options.target, (), options.dtype, options.device)
+    rows = list(suites.measure(engine, PROMPTS, drafters, options.k, options.tokens, options.repeats))
+    family = engine.models
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}

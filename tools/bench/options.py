@@ -17,7 +17,7 @@ class Options:
     """Measure on this machine, and print a table and one line of JSON."""
 
     suite: str = option("gpu", "what to measure", choices=tuple(SUITES))
-    family: str = option("embedded", "models to load: 'embedded' or a folder")
+    target: str = option("embedded", "models to load: 'embedded' or a folder")
     tokens: int = option(96, "new tokens per run")
     repeats: int = option(5, "measured rounds, after one to warm up")
     k: tuple[int, ...] = option((2, 4, 6), "draft lengths to try")

@@ -6,6 +6,7 @@ are limited before anything is parsed. A trace passes, because it is a single lo
 
 import asyncio
 import ipaddress
+import logging
 import os
 import re
 import socket
@@ -35,6 +36,8 @@ LEAST_BYTES_PER_S = 50_000  # minimum speed of a body after GRACE_S
 MOST_STRINGS = 10_000  # strings in JSON
 MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brackets and commas
 
+log = logging.getLogger(__name__)
+
 
 class Guard:
     """Middleware that reads a request's whole body before the app does, and refuses bodies that exceed a limit."""
@@ -59,6 +62,7 @@ class Guard:
         except (LookupError, TypeError) as error:  # of Gradio, for an endpoint or argument that is none
             if not CALL.match(scope["path"]):
                 raise
+            log.warning("a call cannot be read", exc_info=error)
             await JSONResponse({"error": f"The call cannot be read: {str(error)[:200]}"}, 400)(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:

@@ -11,10 +11,11 @@ from typing import Any
 import gradio as gr
 
 from ...traces.file import escaped
+from ...types import Refused
 from .. import recorded
 from ..components.drawn import drawn
 from ..components.section import ended
-from ..request import check_certificate, DRAWS, InputError
+from ..request import check_certificate, DRAWS
 from ..session import session
 from ..text import prompts
 from .race import ENGINE, INSTANT, PRIVATE
@@ -41,7 +42,7 @@ def start(event: gr.EventData) -> Iterator[Any]:
     names = inspect.signature(check_certificate).parameters
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
-    except InputError as error:
+    except Refused as error:
         yield say(str(error), wrong=True)
         return
     for item in running:

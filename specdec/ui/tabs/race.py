@@ -10,16 +10,17 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULES
+from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
 from ...settings import Setting, SETTINGS
 from ...traces.file import escaped
+from ...types import Refused
 from .. import browser, menu, recorded
 from ..components.drawn import drawn, handler
 from ..components.engine import BROWSER, engine
 from ..components.player import player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, check_family, from_link, InputError, SIGNATURE
+from ..request import check, check_family, from_link, SIGNATURE
 from ..session import chosen_line, session
 from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings
 
@@ -175,7 +176,7 @@ def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
     """Update the menus for another target, which has other drafters. The chosen drafter stays if the target has it."""
     try:
         check_family(family)
-    except InputError as error:
+    except Refused as error:
         return gr.update(info=str(error)), gr.skip()
     lines = menu.drafter_lines(rule, family)
     chosen = drafter if drafter in lines else DEFAULT_DRAFTER
@@ -286,7 +287,7 @@ def settings_of(log: str) -> dict[str, Any]:
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # a server chooses these settings by itself
             values["family"] = header["models"].get("family", EMBEDDED)
-            values["rule"] = menu.RULE_KEYS.get(started["rule"], RULES[0])  # the default for an unknown name
+            values["rule"] = menu.RULE_KEYS.get(started["rule"], DEFAULT_RULE)  # the default for an unknown name
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -320,9 +321,9 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     """Yield updates of the page for one live run. A refused input only changes the notice."""
     try:
         if engine == BROWSER:  # the script of that engine did not handle the click
-            raise InputError(strings("page")["errors"]["browser"])
+            raise Refused(strings("page")["errors"]["browser"])
         request = check(*fields)
-    except InputError as error:
+    except Refused as error:
         yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
         return
     log, words = "", strings("page")["notice"]
@@ -371,7 +372,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     """
     try:
         request = check(*settings, **named)
-    except InputError as error:
+    except Refused as error:
         yield json.dumps({"error": str(error)})
         return
     with contextlib.closing(session.run(request)) as items:
