@@ -53,11 +53,11 @@ def measure_pairs(
     """Measure cases of one domain and temperature against plain decoding. A round runs all cases on all prompts.
 
     The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
-    seed `seed` + i; round 0 is a warm-up. `tick` is called after each pair.
+    seed `seed` + i; round 0 is a warm-up with the first prompt alone. `tick` is called after each pair.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1) if cases else ():
-        for index, prompt in enumerate(prompts):
+        for index, prompt in enumerate(prompts if repeat else prompts[:1]):
             gc.collect()
             before = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
             for case in cases:

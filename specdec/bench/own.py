@@ -48,7 +48,7 @@ def measure_prompts(
     """
     cases = [Case(name, DOMAIN, temperature, k or engine.choose(name, 0, temperature).k) for name in drafters]
     costs = {case: probe(engine.models, engine.models.wrapped(case.drafter) or case.drafter) for case in cases}
-    with tqdm(total=len(prompts) * len(cases) * (repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
+    with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
         pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
     rows = []
     for case, measured in pairs.items():

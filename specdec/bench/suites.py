@@ -46,8 +46,9 @@ def measure(
         raise Refused(f"there is no drafter {unknown[0]!r}; choose from {', '.join(every)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else ks for name in drafters or every}
     trials = sum(len(tried) for tried in depths.values() if len(tried) > 1)
-    rounds = trials * (CHOOSING_ROUNDS + 1) + len(depths) * (repeats + 1)
-    total = sum(map(len, prompts.values())) * len(TEMPERATURES) * rounds
+    warm_ups = (trials + len(depths)) * len(prompts)
+    rounds = trials * CHOOSING_ROUNDS + len(depths) * repeats
+    total = (warm_ups + rounds * sum(map(len, prompts.values()))) * len(TEMPERATURES)
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
             cases = {name: [Case(name, domain, temperature, k) for k in tried] for name, tried in depths.items()}

@@ -36,7 +36,7 @@ MIN_TOKENS = 1_000  # of answers: with fewer, nothing is trained
 WANTED_TOKENS = 2_500  # of answers: the time is extended until they are there
 LEAST_STEPS = 60  # as above
 LEAST_BATCHES = 8  # of an epoch: few examples are learned in small batches
-KEPT_BYTES = 2**29  # the target reads examples only once if its states for all of them fit into this memory
+CACHED_BYTES = 2**29  # the target reads examples only once if its states for all of them fit into this memory
 HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a writer is stopped when its time is over
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES = "examples"
@@ -111,20 +111,20 @@ def train(
     )
     size = max(1, min(BATCH_TOKENS[kind], len(train_set.tokens) // LEAST_BATCHES))
 
-    def read(batches: Iterable[Batch]) -> Iterator[Reading]:
+    def target_passes(batches: Iterable[Batch]) -> Iterator[Reading]:
         return (read_batch(model, batch, draft.taps, draft.dtype) for batch in batches)
 
     def readings() -> Iterator[tuple[Reading, int]]:
-        dice, kept = random.Random(seed), list[Reading]()
+        dice, cached = random.Random(seed), list[Reading]()
         numbers = len(train_set.tokens) * model.width * (1 + len(draft.taps))
         while True:
-            for reading in read(train_set.shuffled(size, dice)):
-                kept += [reading] if draft.dtype.itemsize * numbers <= KEPT_BYTES else []
+            for reading in target_passes(train_set.shuffled(size, dice)):
+                cached += [reading] if draft.dtype.itemsize * numbers <= CACHED_BYTES else []
                 yield reading, len(reading.places)
-            while kept:
-                yield from ((reading, len(reading.places)) for reading in dice.sample(kept, len(kept)))
+            while cached:
+                yield from ((reading, len(reading.places)) for reading in dice.sample(cached, len(cached)))
 
-    evaluation = HeldOut(model, read(examples.select(held_out).in_order(size)), draft_ids)
+    evaluation = HeldOut(model, target_passes(examples.select(held_out).in_order(size)), draft_ids)
     best, measured = -1.0, list[dict[str, Any]]()
     if saved and (out / CONFIG).exists():
         best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
@@ -173,14 +173,14 @@ def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> N
     If they have fewer than `least` tokens of answers then, it goes on, unless hardly any text can be kept.
     """
     shard, seen, tokens = list[Text](), set[tuple[int, ...]](), 0
-    told = time.monotonic()
+    reported = time.monotonic()
 
     def is_over(drawn: int) -> bool:
-        nonlocal told
+        nonlocal reported
         now, missing = time.monotonic(), least - tokens - drawn
         over = now >= end and (missing <= 0 or writer.dropped.total() > max(HOPELESS, 20 * len(seen)))
-        if now - told >= PROGRESS_S and not over:
-            told = now
+        if now - reported >= PROGRESS_S and not over:
+            reported = now
             choose_threads()
             save()
             left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing:,} are missing"
