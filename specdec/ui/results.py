@@ -1,6 +1,7 @@
 """Prepare the bench's reports for the tab Methods: tables and a few sentences."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal, ROUND_HALF_UP
 from statistics import median
 from typing import Any
@@ -110,6 +111,10 @@ def chart(rows: list[Row]) -> Any:
             mode="markers",
             marker={"color": colour, "size": 9},
         )
+    for row, side in notable(rows):
+        name = f"{method(row['drafter'])}, {domain(row['domain'])}"
+        end = "right" if row["tau"] > longest / 2 else "left"
+        figure.add_annotation(x=row["tau"], y=row["measured_speedup"], text=name, ax=0, ay=side, xanchor=end)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
     font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14}
@@ -118,10 +123,28 @@ def chart(rows: list[Row]) -> Any:
         font=font,
         height=420,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
-        legend={"orientation": "h", "y": 1.12},
-        xaxis=axis | {"title": words["x"], "range": [1, longest * 1.04]},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        xaxis=axis | {"title": words["x"], "range": [0.8, longest * 1.04]},
         yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
     )
+
+
+def notable(rows: list[Row]) -> list[tuple[Row, int]]:
+    """Choose the points that the chart names: the fastest, that of the most tokens, the dearest cycle, the slowest.
+
+    Each comes with where its name stands, in pixels below the point. A method is named once for a kind of text.
+    """
+    orders: list[tuple[Callable[[Row], float], int]] = [
+        (lambda row: row["measured_speedup"], -30),
+        (lambda row: row["tau"], -30),
+        (lambda row: row["tau"] / row["measured_speedup"], 30),
+        (lambda row: -row["measured_speedup"], 30),
+    ]
+    chosen: dict[tuple[str, str], tuple[Row, int]] = {}
+    for order, side in orders:
+        row = max(rows, key=order)
+        chosen.setdefault((row["drafter"], row["domain"]), (row, side))
+    return list(chosen.values())
 
 
 def findings(rows: list[Row]) -> list[str]:
