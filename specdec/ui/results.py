@@ -1,7 +1,6 @@
 """Prepare the bench's reports for the tab Methods: tables and a few sentences."""
 
 import json
-from collections.abc import Callable
 from decimal import Decimal, ROUND_HALF_UP
 from statistics import median
 from typing import Any
@@ -111,8 +110,7 @@ def chart(rows: list[Row]) -> Any:
             mode="markers",
             marker={"color": colour, "size": 9},
         )
-    for row, side in notable(rows):
-        name = f"{method(row['drafter'])}, {domain(row['domain'])}"
+    for row, name, side in notable(rows):
         end = "right" if row["tau"] > longest / 2 else "left"
         figure.add_annotation(x=row["tau"], y=row["measured_speedup"], text=name, ax=0, ay=side, xanchor=end)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
@@ -129,21 +127,16 @@ def chart(rows: list[Row]) -> Any:
     )
 
 
-def notable(rows: list[Row]) -> list[tuple[Row, int]]:
-    """Choose the points that the chart names: the fastest, that of the most tokens, the dearest cycle, the slowest.
+def notable(rows: list[Row]) -> list[tuple[Row, str, int]]:
+    """Choose the points that the chart names: the fastest, with its text, the dearest cycle's method, the slowest one.
 
-    Each comes with where its name stands, in pixels below the point. A method is named once for a kind of text.
+    Returns each with its name and how many pixels below the point that stands. A method is named once.
     """
-    orders: list[tuple[Callable[[Row], float], int]] = [
-        (lambda row: row["measured_speedup"], -30),
-        (lambda row: row["tau"], -30),
-        (lambda row: row["tau"] / row["measured_speedup"], 30),
-        (lambda row: -row["measured_speedup"], 30),
-    ]
-    chosen: dict[tuple[str, str], tuple[Row, int]] = {}
-    for order, side in orders:
-        row = max(rows, key=order)
-        chosen.setdefault((row["drafter"], row["domain"]), (row, side))
+    fastest = max(rows, key=lambda row: row["measured_speedup"])
+    dearest = max(rows, key=lambda row: row["tau"] / row["measured_speedup"])
+    slowest = min(rows, key=lambda row: row["measured_speedup"])
+    chosen = {row["drafter"]: (row, method(row["drafter"]), 30) for row in (slowest, dearest)}
+    chosen[fastest["drafter"]] = fastest, f"{method(fastest['drafter'])}, {domain(fastest['domain'])}", -30
     return list(chosen.values())
 
 
