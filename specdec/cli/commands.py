@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
+from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS, rule_facts
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -108,11 +108,10 @@ def get(
 
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
-    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = DEFAULT_RULE,
+    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULE_FACTS)}")] = DEFAULT_RULE,
 ) -> int:
     """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
+    rule_facts(rule)  # raises Refused at once for one that does not exist
     from ..proof.prove import judge, prove_rule
 
     return judge(verifier) if verifier else prove_rule(rule)
