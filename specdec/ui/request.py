@@ -89,7 +89,7 @@ def check_drafter(name: Any, family: str) -> str:
 
 
 def check_rule(name: Any) -> str:
-    if name not in RULE_FACTS:
+    if not isinstance(name, str) or name not in RULE_FACTS:
         raise Refused(say("rule", names=", ".join(RULE_FACTS)))
     return name
 

@@ -52,6 +52,8 @@ BAD = [
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"rule": "magic"}, "rule"),
+    ({"rule": {}}, "rule"),
+    ({"rule": []}, "rule"),
     ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": 2.5}, "whole"),
