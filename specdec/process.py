@@ -41,8 +41,8 @@ class ProcessDied(RuntimeError):
     """The engine's process ended during a call."""
 
 
-class Abandoned(Exception):
-    """Nobody reads the answers to this call any more."""
+class Abandoned(BaseException):
+    """Nobody reads the answers to this call any more. No error of the engine, so the loop does not catch it."""
 
 
 class EngineProcess:
