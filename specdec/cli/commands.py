@@ -110,7 +110,10 @@ def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
     rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULE_FACTS)}")] = DEFAULT_RULE,
 ) -> int:
-    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
+    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models.
+
+    The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
+    """
     rule_facts(rule)  # raises Refused at once for one that does not exist
     from ..proof.prove import judge, prove_rule
 
@@ -155,9 +158,7 @@ def bench(
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[
         list[int],
-        Option(
-            "-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try [default: 2 4 6]; one with --prompts"
-        ),
+        Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try [default: 2 4 6]; one with --prompts"),
     ] = [],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     dtype: Annotated[Precision | None, Option(help="precision of the target; it changes its probabilities")] = None,
