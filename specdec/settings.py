@@ -132,9 +132,10 @@ class RunRequest:
             return
         if inner_drafter(inner_drafter(self.drafter)):
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
-        judges_trees = not isinstance(self.rule, str) or RULES[self.rule].trees
+        rule = RULES[self.rule] if isinstance(self.rule, str) else self.rule
+        judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
         if not judges_trees and (method := find_method(self.drafter)) and method.tree:
-            raise Refused(f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two")
+            raise Refused(f"{rule.name} judges chains only, and {self.drafter} makes trees; choose another of the two")
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
