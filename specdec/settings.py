@@ -127,13 +127,14 @@ class RunRequest:
         if isinstance(self.prompt, str):
             check_text(self.prompt)
         check_k(self.k)
-        judges_trees = not isinstance(self.rule, str) or rule_facts(self.rule).trees
+        rule = rule_facts(self.rule) if isinstance(self.rule, str) else self.rule
         if not isinstance(self.drafter, str):
             return
         if inner_drafter(inner_drafter(self.drafter)):
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
+        judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
         if not judges_trees and (method := find_method(self.drafter)) and method.tree:
-            raise Refused(f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two")
+            raise Refused(f"{rule.name} judges chains only, and {self.drafter} makes trees; choose another of the two")
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
