@@ -21,7 +21,7 @@ def doctor(
     """Find out why a target rejects a head's drafts: measure them, then read the head by other conventions.
 
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
-    better although the head drafts badly: it is weak, untrained, or belongs to another target.
+    better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
     lines = [line for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()] if prompts else []
     if prompts and not lines:
