@@ -110,6 +110,9 @@ def chart(rows: list[Row]) -> Any:
             mode="markers",
             marker={"color": colour, "size": 9},
         )
+    for row, name, side in notable(rows):
+        end = "right" if row["tau"] > longest / 2 else "left"
+        figure.add_annotation(x=row["tau"], y=row["measured_speedup"], text=name, ax=0, ay=side, xanchor=end)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
     font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14}
@@ -118,10 +121,23 @@ def chart(rows: list[Row]) -> Any:
         font=font,
         height=420,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
-        legend={"orientation": "h", "y": 1.12},
-        xaxis=axis | {"title": words["x"], "range": [1, longest * 1.04]},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        xaxis=axis | {"title": words["x"], "range": [0.8, longest * 1.04]},
         yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
     )
+
+
+def notable(rows: list[Row]) -> list[tuple[Row, str, int]]:
+    """Choose the points that the chart names: the fastest, with its text, the dearest cycle's method, the slowest one.
+
+    Returns each with its name and how many pixels below the point that stands. A method is named once.
+    """
+    fastest = max(rows, key=lambda row: row["measured_speedup"])
+    dearest = max(rows, key=lambda row: row["tau"] / row["measured_speedup"])
+    slowest = min(rows, key=lambda row: row["measured_speedup"])
+    chosen = {row["drafter"]: (row, method(row["drafter"]), 30) for row in (slowest, dearest)}
+    chosen[fastest["drafter"]] = fastest, f"{method(fastest['drafter'])}, {domain(fastest['domain'])}", -30
+    return list(chosen.values())
 
 
 def findings(rows: list[Row]) -> list[str]:

@@ -125,3 +125,16 @@ def test_the_chart_holds_every_speed_up_over_its_tokens_per_cycle():
     rows = toyreport.report()["rows"]
     points = [point for trace in results.chart(rows).data[3:] for point in zip(trace.x, trace.y, strict=True)]
     assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
+
+
+def test_the_chart_names_the_fastest_point_the_slowest_and_that_of_the_dearest_cycle():
+    rows = toyreport.report()["rows"]
+    fastest, slowest, dearest = rows[4], rows[0], rows[-1]
+    fastest["measured_speedup"], slowest["measured_speedup"] = 3.0, 0.5
+    dearest |= {"drafter": "eagle3", "measured_speedup": 1.0, "tau": 9.0}
+    notes = {(note.text, note.x, note.y) for note in results.chart(rows).layout.annotations}
+    assert notes == {
+        ("Draft model, Story", fastest["tau"], 3.0),
+        ("Prompt lookup", slowest["tau"], 0.5),
+        ("EAGLE-3", 9.0, 1.0),
+    }

@@ -1,6 +1,7 @@
 """Add the parts of a tab's sections: headings, sentences, tables and notices."""
 
 import html
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ WHOLE = ("k", "tokens_per_second")
 DIGITS = dict.fromkeys(WORDS) | dict.fromkeys(WHOLE, 0) | {"temperature": 1, "draft_cost": 3}
 
 
-def title(text: str, lead: str, level: str = "h2") -> None:
-    inside = f"<{level}>{html.escape(text)}</{level}><p>{html.escape(lead)}</p>"
+def title(text: str, lead: str = "", level: str = "h2") -> None:
+    inside = f"<{level}>{html.escape(text)}</{level}>" + (f"<p>{html.escape(lead)}</p>" if lead else "")
     gr.HTML(html_template=f'<div class="sd-title">{inside}</div>', apply_default_css=False, elem_classes=f"sd-{level}")
 
 
@@ -34,7 +35,8 @@ def folded(name: str, words: dict[str, Any]) -> Iterator[None]:
 
 
 def lines(texts: Sequence[str], **more: Any) -> None:
-    inside = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
+    """Write paragraphs. What stands between backticks is code."""
+    inside = re.sub("`(.*?)`", r"<code>\1</code>", "".join(f"<p>{html.escape(text)}</p>" for text in texts))
     gr.HTML(html_template=f'<div class="sd-lines">{inside}</div>', apply_default_css=False, **more)
 
 

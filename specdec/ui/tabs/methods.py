@@ -16,9 +16,9 @@ def build(tab: gr.Tab) -> None:
     words, (first, *others) = strings("methods"), results.reports()
     with gr.Column(elem_classes="sd-methods"):
         title(words["head"]["title"], words["head"]["lead"])
-        title(target(first), about(first)["lid"], "h3")
+        title(target(first), level="h3")
         measured(first, "arena", "findings")
-        lines([words["chart"]["lead"]], elem_classes="sd-about")
+        title(words["chart"]["title"], words["chart"]["lead"], "h3")
         plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
         tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
     with gr.Column(elem_classes="sd-methods sd-folds"):
@@ -34,7 +34,9 @@ def build(tab: gr.Tab) -> None:
         with folded("figures", words["table"]):
             for report in (first, *others):
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
-        lines([words["speedups"]["own"]], elem_classes="sd-about sd-own")
+    with gr.Column(elem_classes="sd-methods sd-own"):
+        title(words["own"]["title"], level="h3")
+        lines([words["own"]["text"]], elem_classes="sd-about")
 
 
 def measured(report: dict[str, Any], *names: str) -> None:
@@ -42,7 +44,6 @@ def measured(report: dict[str, Any], *names: str) -> None:
     words, rows = strings("methods")["speedups"], report["rows"]
     with gr.Row(elem_classes="sd-beside"):
         with gr.Column(scale=3, min_width=640):
-            lines([words["lead"]], elem_classes="sd-about")
             tables = {choice(value): results.speedups(rows, value) for value in results.temperatures(rows)}
             table(
                 words["title"].format(target=target(report)),
@@ -53,8 +54,10 @@ def measured(report: dict[str, Any], *names: str) -> None:
                 elem_classes="sd-arena",
                 elem_id=names[0] if names else None,
             )
+            lines([words["lead"]], elem_classes="sd-about")
             lines(provenance(report), elem_classes="sd-recorded-badge")
         with gr.Column(scale=1, min_width=280):
+            title(words["findings"], level="h3")
             lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
 
 

@@ -68,6 +68,19 @@ def test_a_phone_shows_prompt_text_and_play_at_once_and_the_tab_that_is_open(ope
         expect(tab).to_be_in_viewport(ratio=1)
 
 
+def test_a_phone_shows_both_lanes_and_both_rows_of_the_timeline_above_the_transport(open_page):
+    page = open_page(375, 812, reduced_motion="reduce")
+    transport = page.locator(".sd-transport").bounding_box()["y"]
+    for one in ("lane0", "lane1"):
+        box = part(page, one).bounding_box()
+        assert box["y"] + box["height"] <= transport, one
+    assert part(page, "gantt").bounding_box()["y"] + 16 + 44 + 22 <= transport  # timeline.js: top, a row, a bar
+    expect(page.locator(".sd-pill").first).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 320, "height": 640})
+    box, transport = part(page, "lane0").bounding_box(), page.locator(".sd-transport").bounding_box()["y"]
+    assert box["y"] + box["height"] <= transport
+
+
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")
