@@ -340,7 +340,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
                 yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
             else:
                 share = item.done / item.total if item.total else 1.0
-                usual = words["again" if item.name in ("running", "read") else "stopped"]  # the player says "Stopped", too
+                usual = words["again" if item.name in ("running", "read") else "stopped"]  # the player says it, too
                 stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, usual)
                 line = tell(item.text, item.name == "error", stopped, share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
