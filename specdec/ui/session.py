@@ -102,7 +102,7 @@ class Session:
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Step("done", text=sentences(notice("done"), remark))
+            yield Step("done", text=remark)  # the player says that it is done
         except Exception as error:
             unwritten = notice("unwritten", total=request.params.max_tokens)
             yield explained(error, seconds, read_so_far(reading, "unread") if reading else unwritten)

@@ -12,7 +12,6 @@ import typing
 from dataclasses import replace
 from types import SimpleNamespace
 
-import gradio as gr
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -228,19 +227,21 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path = trace.recording(traces, "story", "eagle3:tree")
     path.parent.mkdir()
     toyrun.tree_trace().save(path)
-    log, line, *_ = race.played("story", "eagle3:tree")
-    assert log == escaped(toyrun.tree_trace().dumps()) and line["value"] == ""
-    log, line, *_ = race.played("story", "medusa")
-    assert log == escaped(toyrun.trace().dumps()) and "Medusa" in line["value"]
+    screen, line, *_ = race.played("story", "eagle3:tree")
+    assert screen["value"] == escaped(toyrun.tree_trace().dumps()) and line["value"] == ""
+    screen, line, *_ = race.played("story", "medusa")
+    assert screen["value"] == escaped(toyrun.trace().dumps()) and "Medusa" in line["value"]
     assert race.played("story", "draft_model")[1]["value"] == ""
     assert race.played("code", "medusa")[1]["wrong"]
 
 
-def test_an_example_without_a_recording_leaves_the_stage_as_it_is_and_says_so(traces, caplog):
+def test_an_example_without_a_recording_stops_the_stage_and_says_so(traces, caplog):
     other = text.prompts()["surprising"][0]
     screen, line, *_ = race.show("surprising", "Hi", "draft_model")
-    assert screen == gr.skip() and line["value"] == text.strings("page")["notice"]["not_recorded"]
-    assert race.show("story", other, "draft_model")[0] == escaped(toyrun.trace().dumps())
+    assert screen["preparing"] == "unrecorded" and "value" not in screen
+    assert line["value"] == text.strings("page")["notice"]["not_recorded"]
+    screen = race.show("story", other, "draft_model")[0]
+    assert screen["value"] == escaped(toyrun.trace().dumps()) and screen["preparing"] is False
     assert recorded.recorded("story", "magic") == "" and not caplog.records
 
 

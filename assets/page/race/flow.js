@@ -6,8 +6,9 @@
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
-import { fillText, nameOf } from "#page/race/text.js";
+import { fillText, methodOf, nameOf } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
+import { startedOf } from "#page/race/run.js";
 
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
@@ -48,7 +49,8 @@ export function chooseFitting(/** @type {any[]} */ items, /** @type {number} */ 
   return chosen;
 }
 
-export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ texts) {
+/** @param {Part} box @param {PlayerTexts} texts @param {View} view */
+export function createFlow(box, texts, view) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
@@ -83,6 +85,8 @@ export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ t
       });
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
+    const { kind } = methodOf(texts.methods, startedOf(view.run).drafter || ""),
+      draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft;
     // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
@@ -91,7 +95,7 @@ export function createFlow(/** @type {Part} */ box, /** @type {PlayerTexts} */ t
       fillText(cycle.gained === 1 ? texts.flow.gain_one : texts.flow.gain, { n: cycle.gained }),
     );
     stage.replaceChildren(
-      html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, texts.flow.draft)),
+      html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, draftLabel)),
       passBar,
       gainLabel,
       ...items.map((item) => item.node),

@@ -1,6 +1,7 @@
 /* Writes the heading of a run: its source, models, machine and lanes, and the progress of each lane. */
 
 import { speculativeOf, plainOf, peerOf, isOver, isAtEnd, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
+import { willGoOn } from "#page/race/playback.js";
 import { html, setProperty } from "#page/race/html.js";
 import { toFixed, formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
@@ -49,9 +50,11 @@ export function createHeading(texts, root, part, view) {
     const paceText =
       view.still && !view.playing && !isAtEnd(view)
         ? texts.meta.still
-        : view.slowdown === 1
-          ? texts.meta.real_time
-          : fillText(texts.meta[source], { times: view.slowdown });
+        : willGoOn(view)
+          ? texts.meta.holding
+          : view.slowdown === 1
+            ? texts.meta.real_time
+            : fillText(texts.meta[source], { times: view.slowdown });
     const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(

@@ -121,3 +121,18 @@ export function findDivergence(/** @type {Run} */ run, lane = speculativeOf(run)
   for (let i = 0; i < compared; i++) if (tokens[i] !== plainTokens[i]) return { at: i, compared };
   return { at: -1, compared };
 }
+
+/** Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes.
+ * @param {Figures} figures @param {number} k @param {number} otherCost */
+export function findWinningDepth(figures, k, otherCost) {
+  const { alpha, passCost, draftCost } = /** @type {Record<string, number>} */ (/** @type {object} */ (figures));
+  let best = 0,
+    speed = 1.02,
+    tokens = 1;
+  for (let depth = 1, chance = 1; depth < k; depth++) {
+    tokens += chance *= alpha;
+    const cost = 1 + otherCost + ((passCost - 1 + draftCost) * depth) / k;
+    if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
+  }
+  return best;
+}

@@ -39,6 +39,9 @@ export const createView = (reducedMotion = false) => ({
   chartsStale: false,
 });
 
+/* Returns whether the replay pauses at its first rejection, and will go on by itself. */
+export const willGoOn = (/** @type {View} */ view) => view.rejectionPause === "holding" && !view.touched;
+
 /** @param {View} view @param {boolean} reducedMotion @param {Act} draw @param {Act} announce */
 export function createPlayback(view, reducedMotion, draw, announce) {
   function seek(/** @type {number} */ ms) {
@@ -138,8 +141,10 @@ export function createPlayback(view, reducedMotion, draw, announce) {
   }
 
   function markTouched() {
+    const wouldGoOn = willGoOn(view);
     view.touched = true;
     clearTimeout(view.timer);
+    if (wouldGoOn) draw(); // the pace no longer says that the replay goes on
   }
 
   /* Stops the replay at a time that the visitor chose. */
@@ -186,7 +191,8 @@ export function createPlayback(view, reducedMotion, draw, announce) {
       autoSpeed: automatic,
       paintedAt: 0,
     });
-    draw();
+    if (view.rejectionPause === "holding") play(true);
+    else draw();
   }
 
   function toggle() {
@@ -195,8 +201,17 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (!view.playing) announce();
   }
 
+  /** Dims the run on show, as `preparing` asks. If the chosen example has no recording, also stops the replay.
+   * @param {HTMLElement} root @param {boolean | "unrecorded"} preparing */
+  function dim(root, preparing) {
+    root.toggleAttribute("data-dim", Boolean(preparing));
+    root.toggleAttribute("data-unrecorded", preparing === "unrecorded");
+    if (preparing === "unrecorded") play(false);
+  }
+
   return {
     play,
+    dim,
     markTouched,
     seekByHand,
     step,

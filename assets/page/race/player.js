@@ -16,7 +16,7 @@ import {
 } from "#page/race/run.js";
 import { figuresAt } from "#page/race/measure.js";
 import { createReader, readLog, headOf } from "#page/race/log.js";
-import { createPlayback, createView } from "#page/race/playback.js";
+import { createPlayback, createView, willGoOn } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";
 import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
@@ -54,8 +54,9 @@ function mountPlayer(element, props, watch, trigger) {
       view,
       createDraftLinks({ texts, view, root, lanes, cards, markTouched }),
       () => trigger ?? null,
+      playback.jump,
     );
-  const flow = createFlow(part.flow, texts),
+  const flow = createFlow(part.flow, texts, view),
     paintFinish = createFinish(part.flow, texts, root, () => trigger ?? null),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
@@ -133,6 +134,7 @@ function mountPlayer(element, props, watch, trigger) {
     });
     if (view.autoSpeed) view.slowdown = playback.chooseSpeed();
     lanes.clear();
+    root.removeAttribute("data-dim");
     if (drawnKey !== null && !fromLink) showStage();
     drawnKey = null;
     heading.paint();
@@ -155,8 +157,6 @@ function mountPlayer(element, props, watch, trigger) {
     view.timeMs = rejection ? rejection.endMs : replayEnd(view.run);
   }
 
-  /* -- drawing one moment -- */
-
   function draw(evenOffScreen = false) {
     if (!view.run || !(view.onScreen || evenOffScreen)) return;
     const figures = figuresAt(view.run, view.timeMs),
@@ -170,6 +170,7 @@ function mountPlayer(element, props, watch, trigger) {
         view.slowdown,
         view.asChips,
         isAtEnd(view),
+        willGoOn(view),
       ].join(),
       hasChanged = key !== drawnKey;
     lanes.paint();
@@ -269,7 +270,7 @@ function mountPlayer(element, props, watch, trigger) {
   const watchProps = () => [
     watch("value", () => readNewLog()),
     watch("ended", markEnded),
-    watch("preparing", () => root.toggleAttribute("data-dim", Boolean(props.preparing))),
+    watch("preparing", () => playback.dim(root, props.preparing)),
   ];
   connectHelpLinks(part, Boolean(trigger), reducedMotion);
   watchSizes(root, part, view, draw, redraw);

@@ -15,7 +15,7 @@ import {
   SHARED_NOISE,
 } from "#page/race/run.js";
 import { findTip } from "#page/race/cycle.js";
-import { findDivergence, wasMachineBusy } from "#page/race/measure.js";
+import { findDivergence, findWinningDepth, wasMachineBusy } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import {
@@ -28,29 +28,16 @@ import {
   joinSentences,
   methodOf,
 } from "#page/race/text.js";
+import { MIN_TOKENS } from "#page/race/meters.js";
 import { createServerSentences } from "#page/race/server.js";
 import { draftWord, targetWord } from "#page/race/spelling.js";
-
-/** Estimates the fastest draft length below `k`; 0 if none would be 2 % faster than plain. Costs are in plain passes.
- * @param {Figures} figures @param {number} k @param {number} otherCost */
-export function findWinningDepth(figures, k, otherCost) {
-  const { alpha, passCost, draftCost } = /** @type {Record<string, number>} */ (/** @type {object} */ (figures));
-  let best = 0,
-    speed = 1.02,
-    tokens = 1;
-  for (let depth = 1, chance = 1; depth < k; depth++) {
-    tokens += chance *= alpha;
-    const cost = 1 + otherCost + ((passCost - 1 + draftCost) * depth) / k;
-    if (tokens / cost > speed) [best, speed] = [depth, tokens / cost];
-  }
-  return best;
-}
 
 /** `view` holds the run and the time on show. `createNumbersButtons(draft)` creates the buttons that lead to a draft's
  * numbers. `triggerOf()` returns the function that triggers a Gradio event, or null on a saved page.
  * @param {PlayerTexts} texts @param {View} view @param {(draft: Draft) => Part} createNumbersButtons
- * @param {() => Trigger | null} triggerOf */
-export function createStory(texts, view, createNumbersButtons, triggerOf) {
+ * `jump(ms)` moves the replay.
+ * @param {() => Trigger | null} triggerOf @param {(ms: number) => void} jump */
+export function createStory(texts, view, createNumbersButtons, triggerOf, jump) {
   /* Marks a token. Within a longer word, only the token itself is underlined, because nothing else was judged. */
   const createMark = (/** @type {State} */ state, /** @type {Word} */ { head = "", goesOn, ...token }) => {
       const name = formatPiece(nameOf(texts, token)),
@@ -176,12 +163,15 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
         tau: figures.tau == null ? "–" : toFixed(figures.tau),
       };
     if (wasStopped(view.run))
-      return [figures.speculative.written ? fillText(says.stopped, values) : says.stopped_early];
+      return [
+        fillText(!values.n ? says.stopped_early : values.n < MIN_TOKENS ? says.stopped_short : says.stopped, values),
+      ];
     if (!figures.speculative.passes || (!figures.plain.passes && plainOf(view.run)))
       return [joinSentences(says.one_token, endReasons())];
     if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
     if (!plainOf(view.run)) return [joinSentences(fillText(says.alone, values), endReasons())];
-    if (wasMachineBusy(view.run)) return [joinSentences(fillText(says.busy, values), endReasons())];
+    if (wasMachineBusy(view.run))
+      return [joinSentences(fillText(says.done, values), endReasons()), ...offerRejection()];
     if (!figures.speculative.drafted)
       return [
         joinSentences(
@@ -206,8 +196,14 @@ export function createStory(texts, view, createNumbersButtons, triggerOf) {
       outcome = fillText(speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
     return [
       joinSentences(outcome, peerSentence(figures), endReasons()),
-      ...(lost ? offerAnother(figures, otherCost) : []),
+      ...(lost ? offerAnother(figures, otherCost) : offerRejection()),
     ];
+  }
+
+  /* Creates a button that goes back to the first rejection. */
+  function offerRejection() {
+    const rejection = findFirstRejection(view.run);
+    return rejection ? [" ", createButton(texts.say.see_first, () => jump(rejection.endMs), "sd-link sd-inline")] : [];
   }
 
   /* Creates a button that starts a run that should be faster. */

@@ -6,19 +6,22 @@ import { latestValues } from "#page/handlers/changed.js";
 
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const texts = JSON.parse(props.words),
-    [drafterNames, order] = [props.names, props.order].map((text) => JSON.parse(text));
+    [drafterNames, order, usual] = [props.names, props.order, props.usual].map((text) => JSON.parse(text));
   const [settings, more] = element.querySelectorAll("button");
 
-  /* Writes the chosen settings on their lid. `values` has the order of the table in `settings.py`. */
+  /* Writes on the lid which settings differ from the default. `values` has the order of the table in `settings.py`. */
   function writeLid(/** @type {any[]} */ values) {
-    const valueText = (/** @type {string} */ name) => {
-      const value = values[order.indexOf(name)];
-      if (name === "k" && !Number(value)) return texts.open;
-      return name === "drafter" ? drafterNames[value] || value : value;
-    };
-    const text = texts.lid.replace(/\{(\w+)\}/g, (/** @type {string[]} */ ...[, name]) => valueText(name)),
-      [, head, rest] = /^([^:：]*)(.*)$/s.exec(text) || [];
-    settings.replaceChildren(head, html("span", {}, rest));
+    const [, head, colon, list] = /^([^:：]*)([:：] ?)(.*)$/s.exec(texts.lid) || [],
+      comma = /[,，] ?/;
+    const changed = list.split(comma).flatMap((/** @type {string} */ entry) => {
+      const name = (/\{(\w+)\}/.exec(entry) || [])[1],
+        i = order.indexOf(name),
+        value = values[i];
+      if (String(value) === String(usual[i])) return [];
+      return [entry.replace(`{${name}}`, name === "drafter" ? drafterNames[value] || value : value)];
+    });
+    const rest = changed.join((comma.exec(list) || [", "])[0]) || texts.usual;
+    settings.replaceChildren(head, html("span", {}, colon + rest));
   }
 
   writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));

@@ -19,7 +19,8 @@ METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the scripts use
 def player(log: str = "", render: bool = True) -> gr.HTML:
     """Add the player, which shows `log`. Its property `ended` changes when a live run is over, for any reason.
 
-    `preparing` says that a live run has not begun yet, which dims the run on show.
+    `preparing` says that a live run has not begun yet, which dims the run on show. "unrecorded" also stops it: the
+    chosen example has no recording.
     """
     return drawn(
         "race/player",

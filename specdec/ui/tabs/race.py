@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from ...families import presets
 from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS
-from ...settings import Setting, SETTINGS
+from ...settings import REQUIRED, Setting, SETTINGS
 from ...traces.file import escaped
 from ...types import Refused
 from .. import browser, menu, recorded
@@ -28,6 +28,8 @@ from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragr
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
+# Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
+ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
 ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
@@ -92,9 +94,10 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     by_hand = [family.input, family.select, family.blur]
     gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
     with lids:
-        texts = {name: words[name] for name in ("lid", "more")} | {"open": words["chosen"]["k"]}
+        texts = {name: words[name] for name in ("lid", "more")} | {"usual": words["chosen"]["name"].lower()}
+        usual = ["" if setting.default is REQUIRED else setting.default for setting in SETTINGS.values()]
         values = [field.value for field in fields.values()]
-        drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), values=values)
+        drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), usual=usual, values=values)
     recordings(screen, line, pills, fields)
     return fields, engines, run_button, stop_button, line
 
@@ -243,7 +246,7 @@ def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[A
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
     if menu.answers(family) != menu.answers(recorded_with):
         settings |= {"family": recorded_with, "drafter": DEFAULT_DRAFTER}
-    return [gr.skip(), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
+    return [gr.update(preparing="unrecorded"), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
 def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
@@ -268,7 +271,7 @@ def played(kind: str, drafter: str) -> list[Any]:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
     return [
-        escaped(log),
+        gr.update(value=escaped(log), preparing=False),
         tell(remark),
         *filled_in(without_choices(settings) if drafter == DEFAULT_DRAFTER else settings),
     ]
@@ -307,7 +310,7 @@ def connect(
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
         live_run.then(end_run, None, screen, **INSTANT)
-        live_run.then(enable_run, None, outputs[2:], **INSTANT)
+        live_run.then(None, None, outputs[2:], js=ENABLE_RUN, **PRIVATE)
         live_run.then(name_chosen, [family, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
 
@@ -337,7 +340,8 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
                 yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
             else:
                 share = item.done / item.total if item.total else 1.0
-                stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, words["stopped"])
+                usual = words["again" if item.name in ("running", "read") else "stopped"]  # the player says it, too
+                stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, usual)
                 line = tell(item.text, item.name == "error", stopped, share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
                 yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
@@ -346,11 +350,6 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 def end_run() -> Any:
     """Tell the player that the run is over, for any reason."""
     return ended() | gr.update(preparing=False)
-
-
-def enable_run() -> tuple[Any, ...]:
-    """Enable Run again after a run that is over, for any reason."""
-    return gr.update(interactive=True), gr.update(interactive=False)
 
 
 def name_chosen(family: Any, drafter: Any) -> Any:

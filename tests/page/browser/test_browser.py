@@ -193,7 +193,7 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     wait_for(page, "done")
     assert tokens(page, 0).count() > 3
     expect(says(page)).to_contain_text("Stopped")
-    expect(page.locator("#notice")).to_contain_text("Stopped")
+    expect(page.locator("#notice p")).to_have_text("Run live starts another.")
     until_free()
     assert engine.closed == 1
 

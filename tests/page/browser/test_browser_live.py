@@ -157,7 +157,7 @@ def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypat
         assert page.locator("[data-dim]").count() == ("900" not in told)  # the recording, until the run has begun
         engine.next.set()
     page.wait_for_selector("#run:enabled")
-    expect(line).to_contain_text("Done. This machine drafts with “Draft model”, K = 4")
+    expect(line).to_contain_text("This machine drafts with “Draft model”, K = 4")
     assert page.inner_text(".sd-badge") == "Ran live"
     wait_for(page, "done")
     assert page.evaluate(STANDS, PLACES)[:3] == before[:3]
@@ -174,7 +174,7 @@ def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(open_page, monkey
     expect(page.locator("#notice p")).to_contain_text("128 of 900")
     page.click("#stop")
     page.wait_for_selector("#run:enabled")
-    expect(page.locator("#notice p")).to_have_text("Stopped.")
+    expect(page.locator("#notice p")).to_have_text("Run live starts another.")
     expect(says(page)).to_have_text("Stopped before the first token.")
     expect(page.locator("[data-part=play]")).to_be_disabled()
     assert page.inner_text(".sd-badge") == "Ran live"

@@ -97,6 +97,14 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
 
 
+def test_a_speed_pressed_in_the_pause_at_the_first_rejection_plays_on(open_page):
+    page = open_page(1280, 800)
+    wait_for(page, "first-rejection")
+    expect(part(page, "pace")).to_have_text("goes on in a moment")
+    page.click("[data-slow='1']")
+    wait_for(page, "done")
+
+
 def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     page.press("[data-part=stage]", "End")
