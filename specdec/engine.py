@@ -45,8 +45,8 @@ REPORT_EVERY_S = 0.25
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
-class Cancelled(Exception):
-    """Nobody waits any more for the work that raises this."""
+class Cancelled(BaseException):
+    """Nobody waits any more for the work that raises this. No error of the work, so nothing catches it as one."""
 
 
 class RunFailed(RuntimeError):

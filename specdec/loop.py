@@ -119,7 +119,7 @@ def generate(
 ) -> Generator[Event, None, None]:
     """Run `task` and yield its events. The last is `Finished`, even after an error. Closing the iterator ends the run.
 
-    Only the default executor uses `sampler`. Raises PromptError for a bad prompt, ValueError for a K out of range.
+    Only the default executor uses `sampler`. Raises PromptError for a bad prompt, Refused for a K out of range.
     """
     check_prompt(task)
     return _run(task, executor or HostExecutor(task, sampler))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 
+from .types import Refused
+
 if TYPE_CHECKING:
     from .drafters.base import Drafter
     from .models.view import TargetView
@@ -41,7 +43,7 @@ class RuleFacts(NamedTuple):
 
 
 # By the name in settings. `rules.RULES` has the classes, which read their facts here.
-RULES = {
+RULE_FACTS = {
     "rejection": RuleFacts("rejection sampling"),
     "match": RuleFacts("sample and match"),
     "shared_noise": RuleFacts("shared noise"),
@@ -49,6 +51,13 @@ RULES = {
     "typical": RuleFacts("typical acceptance", lossless=False),
 }
 DEFAULT_RULE = "rejection"
+
+
+def rule_facts(key: str) -> RuleFacts:
+    """Return what is known of the rule of this key. An unknown key raises Refused, which lists the choices."""
+    if key not in RULE_FACTS:
+        raise Refused(f"there is no rule {key!r}; choose from {', '.join(RULE_FACTS)}")
+    return RULE_FACTS[key]
 
 
 @dataclass(frozen=True)

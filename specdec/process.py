@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .events import Failed
+from .events import Committed, Failed, Finished, Started
 from .settings import RunRequest
 from .traces.file import escaped, line
 from .types import Choice, Refused, Step
@@ -41,8 +41,8 @@ class ProcessDied(RuntimeError):
     """The engine's process ended during a call."""
 
 
-class Abandoned(Exception):
-    """Nobody reads the answers to this call any more."""
+class Abandoned(BaseException):
+    """Nobody reads the answers to this call any more. No error of the engine, so the loop does not catch it."""
 
 
 class EngineProcess:
@@ -272,7 +272,8 @@ def run(
 ) -> None:
     """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
 
-    Between lines, steps named `read` say how much of a long prompt the lane `text` has read.
+    Lines are sent when a lane starts or ends, or a cycle is whole, so that a slow cycle is not shown in parts. Between
+    lines, steps named `read` say how much of a long prompt the lane `text` has read.
 
     `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
     """
@@ -288,7 +289,8 @@ def run(
             if isinstance(event, Failed):
                 event = replace(event, reason=translate(event.reason))
             lines += line(event)
-            if time.monotonic() - last >= 1 / UPDATES_PER_SECOND:
+            whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
+            if whole and time.monotonic() - last >= 1 / UPDATES_PER_SECOND:
                 send(escaped(lines))
                 lines, last = "", time.monotonic()
     send(escaped(lines))

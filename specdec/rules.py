@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .methods import RULES as FACTS
+from .methods import RULE_FACTS, rule_facts
 from .sampling import block_chance, entropy, residual, Sampler, SharedNoiseSampler
-from .types import Kind, Proposal, Refused, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
+from .types import Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
 
 
@@ -22,7 +22,7 @@ class SampleAndMatch(Rule):
     (arXiv 2305.09781, section 4.3) calls this rule naive sampling.
     """
 
-    name, lossless, trees = FACTS["match"]
+    name, lossless, trees = RULE_FACTS["match"]
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
@@ -43,7 +43,7 @@ class SharedNoise(SampleAndMatch):
     any K, the text is token for token the one that plain decoding gives with the same seed.
     """
 
-    name, lossless, trees = FACTS["shared_noise"]
+    name, lossless, trees = RULE_FACTS["shared_noise"]
 
     def sampler(self, seed: int) -> Sampler:
         return SharedNoiseSampler(seed)
@@ -57,7 +57,7 @@ class BlockVerification(Rule):
     that passes, of i tokens, is accepted. The next token is drawn from norm(max(0, w_i p - q)), or from p if i = n.
     """
 
-    name, lossless, trees = FACTS["block"]
+    name, lossless, trees = RULE_FACTS["block"]
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
@@ -101,7 +101,7 @@ class TypicalAcceptance(Rule):
     From Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text does not follow the target's distribution.
     """
 
-    name, lossless, trees = FACTS["typical"]
+    name, lossless, trees = RULE_FACTS["typical"]
     epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
@@ -144,7 +144,6 @@ RULES: dict[str, type[Rule]] = {
 
 
 def make_rule(key: str) -> Rule:
-    """Make the rule of this key. An unknown key raises Refused, which lists the choices."""
-    if key not in RULES:
-        raise Refused(f"there is no rule {key!r}; choose from {', '.join(RULES)}")
+    """Make the rule of this key. Raises Refused as `rule_facts` does."""
+    rule_facts(key)
     return RULES[key]()

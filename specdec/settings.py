@@ -11,7 +11,7 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
-from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULES
+from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULE_FACTS, rule_facts
 from .types import check_k, has_lone_surrogate, Refused, SamplingParams, TranslatableText
 
 USUAL = SamplingParams()  # the default settings
@@ -95,7 +95,8 @@ SETTINGS = {
             flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
         ),
         Setting(
-            "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULES)}; typical is lossy", sampling=False,
+            "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULE_FACTS)}; typical is lossy",
+            sampling=False,
         ),
         Setting("family", str, EMBEDDED, "the target", sampling=False, label="target"),  # --target of the command
         Setting(
@@ -126,15 +127,14 @@ class RunRequest:
         if isinstance(self.prompt, str):
             check_text(self.prompt)
         check_k(self.k)
-        if isinstance(self.rule, str) and self.rule not in RULES:
-            raise Refused(f"there is no rule {self.rule!r}; choose from {', '.join(RULES)}")
+        rule = rule_facts(self.rule) if isinstance(self.rule, str) else self.rule
         if not isinstance(self.drafter, str):
             return
         if inner_drafter(inner_drafter(self.drafter)):
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
-        judges_trees = not isinstance(self.rule, str) or RULES[self.rule].trees
+        judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
         if not judges_trees and (method := find_method(self.drafter)) and method.tree:
-            raise Refused(f"{self.rule} judges chains only, and {self.drafter} makes trees; choose another of the two")
+            raise Refused(f"{rule.name} judges chains only, and {self.drafter} makes trees; choose another of the two")
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:

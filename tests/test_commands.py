@@ -96,7 +96,7 @@ def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
     monkeypatch.setattr(hub, "is_here", lambda name: True)
     assert terminal.main(["x", "--target", "a/b"]) == 2
     assert capsys.readouterr().err == "specdec: no template: ⟨001B⟩]0;title⟨0007⟩⟨202E⟩\n"
-    assert terminal.main(["trace", "/no\x1b[2J"]) == 1
+    assert terminal.main(["trace", "/no\x1b[2J"]) == 2
     assert "⟨001B⟩[2J: No such file" in (told := capsys.readouterr().err) and "\x1b" not in told
 
 
@@ -158,6 +158,9 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys) -> None:
         (["certify"], "Missing option"),
         (["prove", "/nowhere.py"], "cannot read /nowhere.py"),
         (["bench", "-k", "-3"], "-k"),
+        (["bench", "--prompts", "mine.txt", "-k", "2", "-k", "4"], "name one -k"),
+        (["bench", "--temperature", "0.8"], "belong to --prompts"),
+        (["bench", "--save", "run.jsonl"], "belong to --prompts"),
         (["bench", "--target", "/nowhere"], "no folder 'target'"),
         (["bench", "--drafter", "magic"], "there is no drafter 'magic'; choose from"),
         (["app", "--port", "99999"], "--port"),
@@ -274,8 +277,19 @@ def test_only_a_failed_write_is_told_as_one(
         raise ConnectionResetError(104, "Connection reset by peer")
 
     monkeypatch.setattr(terminal, "group", unreachable)
-    assert terminal.main(["trace", "x"]) == 1
+    assert terminal.main(["bench"]) == 1
     assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
+
+
+@pytest.mark.parametrize("command", ["certify", "doctor", "prove", "trace"])
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), BrokenPipeError(32, "Broken pipe"), KeyError("x")])
+def test_a_failure_to_judge_is_no_verdict(command: str, error: Exception, monkeypatch, capsys) -> None:
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr(terminal, "group", failing)
+    monkeypatch.setattr(terminal, "discard_output", lambda: None)
+    assert terminal.main([command, "x"]) == 2
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from specdec import Engine, Event, Proposal, SamplingParams
 from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.lanes import stored
+from specdec.rules import BlockVerification
 from specdec.types import Refused
 from specdec.verify import RejectionSampling
 from tests.families import toypairs
@@ -59,6 +60,9 @@ def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
     assert list(frame.columns) == ["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"]
     written = frame[(frame.lane == "speculative") & ~frame.status.isin(["rejected", "discarded"])]
     assert "".join(written.piece) == run.text and list(written.token) == ids(run.events, "speculative")
+    undrafted = frame[(frame.lane == "plain") | (frame.cycle == 0)]
+    assert set(undrafted.status) == {""} and undrafted.p.notna().all()
+    assert set(frame.status) - {""} <= {"accepted", "rejected", "discarded", "resampled", "bonus"}
 
 
 def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> None:
@@ -88,6 +92,8 @@ def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
         engine.race(PROMPT, [1], 2)
     with pytest.raises(ValueError, match="a Echo is no rule"):
         engine.race(PROMPT, "none", rule=Echo())
+    with pytest.raises(ValueError, match=r"block verification judges chains only, and eagle3:tree makes trees"):
+        engine.race(PROMPT, "eagle3:tree", rule=BlockVerification())
 
 
 def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine, monkeypatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.lanes.race import race
-from specdec.methods import METHODS, RULES
+from specdec.methods import METHODS, RULE_FACTS
 from specdec.settings import SETTINGS
 from specdec.types import Refused
 from specdec.ui.request import check
@@ -17,7 +17,7 @@ from specdec.ui.request import check
 ODD = (0, -1, 17, 2**64, -0.0, 1e-45, 1e300, float("nan"), float("inf"), True, None, "", "\0", "\ud800", "%s", [], {})
 values = st.one_of(
     st.sampled_from(ODD),
-    st.sampled_from([*METHODS, *RULES]),
+    st.sampled_from([*METHODS, *RULE_FACTS]),
     st.integers(-3, 70),
     st.floats(0.0, 3.0),
     st.text(max_size=30),

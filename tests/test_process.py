@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import json
+import math
 import os
 import shutil
 import signal
@@ -19,8 +20,8 @@ import pytest
 
 from specdec import process as calls
 from specdec.drafters.base import NoDrafter
-from specdec.engine import Engine
-from specdec.events import Committed
+from specdec.engine import Engine, Race
+from specdec.events import Committed, Failed
 from specdec.loop import NO_ROOM
 from specdec.models import build
 from specdec.process import Call, EngineProcess, ProcessDied
@@ -31,6 +32,7 @@ from specdec.types import Choice, Proposal, Refused, SamplingParams, Translatabl
 from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import bind_language
+from tests import toyrun
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
@@ -166,6 +168,18 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     encoded.clear()
     list(bind_language(race.begin)("own", PROMPT, "none", 1))
     assert 0 < max(counts) <= 3 and not encoded
+
+
+def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:
+    monkeypatch.setattr(calls, "UPDATES_PER_SECOND", math.inf)  # as if there were time enough between any two events
+    events = [*toyrun.speculative(2), *toyrun.plain(3)]
+    events.insert(5, Failed("speculative", 2, "drafter", "no draft", False, 0.0))
+    running = Race(Choice("none", 1), toyrun.header(), (event for event in events))
+    engines = SimpleNamespace(get=lambda *_: SimpleNamespace(start=lambda *_, **__: running))
+    sent = list[Any]()
+    calls.run(engines, sent.append, RunRequest(PROMPT, "none", 1, PARAMS), "cpu", "", str)
+    ends = [json.loads(item.splitlines()[-1])["event"] for item in sent if isinstance(item, str) and item]
+    assert ends == ["started", *["committed"] * 3, "finished"] * 2
 
 
 def counted(function: Any, calls: list[int]) -> Any:

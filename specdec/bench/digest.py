@@ -53,5 +53,5 @@ def code_lines(file: Path) -> bytes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             start, end = node.body[0].lineno - 1, node.body[0].end_lineno
             lines[start:end] = [""] * len(lines[start:end])
-    stripped = (line.strip() for line in lines)
-    return "\n".join(line for line in stripped if line and not line.startswith(("#", "//"))).encode()
+    stripped, comment = (line.strip() for line in lines), "#" if file.suffix == ".py" else "//"
+    return "\n".join(line for line in stripped if line and not line.startswith(comment)).encode()

@@ -14,8 +14,10 @@ from ..lanes.probe import probe
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
 from .prompts import QUESTIONS
+from .suites import write
 
 DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them
+FIRST_SEED = 1  # of the measured runs, after the warm-up of `measure_pairs`
 SHOWN = 40  # characters of a prompt in the table
 
 
@@ -82,19 +84,19 @@ def table(frame: DataFrame) -> str:
 
 
 def report_prompts(
-    engine: Engine, path: Path, drafters: list[str], ks: list[int], temperature: float, tokens: int, repeats: int,
-    save: Path | None,
+    engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
+    file: Path | None, save: Path | None,
 ) -> int:  # fmt: skip
-    """Measure and print; by default, drafters with weights. Write the run of the slowest row to `save`, for the page.
+    """Measure, print and write as `suites.report` does; by default, drafters with weights, or else the usual one.
 
-    Of several `ks`, none is taken: `Engine.choose` then chooses a depth.
+    Write a run of the slowest row's prompt and drafter, with a measured seed, to `save`, for the page.
     """
-    prompts, k = read_prompts(path), ks[0] if len(ks) == 1 else 0
-    drafters = drafters or [name for name, loaded in engine.models.drafters.items() if loaded.part]
+    prompts, family = read_prompts(path), engine.models
+    drafters = drafters or [name for name, loaded in family.drafters.items() if loaded.part] or [family.default_drafter]
     frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)
     print(table(frame))
     if save:
         worst = frame.iloc[0]
-        params, prompt = SamplingParams(temperature, max_tokens=tokens), prompts[int(worst["prompt"])]
-        engine.race(prompt, str(worst["drafter"]), int(worst["k"]), params=params).save(save)
-    return 0
+        params = SamplingParams(temperature, max_tokens=tokens, seed=FIRST_SEED)
+        engine.race(prompts[int(worst["prompt"])], str(worst["drafter"]), int(worst["k"]), params=params).save(save)
+    return write({"rows": json.loads(frame.to_json(orient="records")), "models": family.describe()}, file)

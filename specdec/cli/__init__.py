@@ -1,12 +1,15 @@
 """The command `specdec`.
 
 If the first word is none of these, it is a prompt for `run`. An error is printed as one sentence. The exit code is 2 if
-the command was wrong, and 1 if it failed. With SPECDEC_DEBUG=1 in the environment, the traceback is printed first.
+the command was wrong, and 1 if it failed. For `certify`, `doctor`, `prove` and `trace`, 1 means that they found an
+error in what they judge, and 2 that they could not judge. With SPECDEC_DEBUG=1 in the environment, the traceback is
+printed first.
 """
 
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -24,6 +27,7 @@ from .trace import trace
 
 NEAR = 0.65  # similarity of a word to a command's name that makes it a typing error
 OUTPUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF}  # of a write to a file that has no name here
+JUDGES = ("certify", "doctor", "prove", "trace")  # their exit code 1 is a verdict, so no failure may end with it
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -43,9 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    words = sys.argv[1:] if arguments is None else arguments
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    judges = words[0] in JUDGES
     try:
-        code = group().main(with_default_command(words or ["--help"]), "specdec", standalone_mode=False)
+        code = group().main(with_default_command(words), "specdec", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # Typer returns this code after Ctrl-C, and prints nothing
             tell("stopped")
@@ -67,14 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(cause, BrokenPipeError):
             raise
         discard_output()  # the reader, `head` for example, has ended
-        return 0
+        return 2 if judges else 0
     except OSError as error:
         what = error.filename
         if what is None and error.errno in OUTPUT_ERRORS:
             discard_output()
             what = "the output cannot be written"
         tell(f"{what or type(error).__name__}: {error.strerror or error}")
-        return 1
+        return 2 if judges else 1
+    except Exception:
+        if not judges:
+            raise
+        traceback.print_exc()
+        return 2
 
 
 def group() -> TyperGroup:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
-from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
+from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS, rule_facts
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -108,11 +108,13 @@ def get(
 
 def prove(
     verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
-    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULES)}")] = DEFAULT_RULE,
+    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULE_FACTS)}")] = DEFAULT_RULE,
 ) -> int:
-    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models."""
-    if rule not in RULES:
-        raise ValueError(f"there is no rule {rule!r}; choose from {', '.join(RULES)}")
+    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models.
+
+    The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
+    """
+    rule_facts(rule)  # raises Refused at once for one that does not exist
     from ..proof.prove import judge, prove_rule
 
     return judge(verifier) if verifier else prove_rule(rule)
@@ -154,23 +156,33 @@ def bench(
     device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
-    k: Annotated[list[int], Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try")] = [2, 4, 6],  # noqa: B006
+    k: Annotated[
+        list[int],
+        Option("-k", min=1, max=MAX_DRAFT_TOKENS, help="draft lengths to try [default: 2 4 6]; one with --prompts"),
+    ] = [],  # noqa: B006
     json: Annotated[Path | None, Option(help="also write the JSON to a file")] = None,
     dtype: Annotated[Precision | None, Option(help="precision of the target; it changes its probabilities")] = None,
     drafter: Annotated[list[str], Option(help="measure only this drafter; can be repeated")] = [],  # noqa: B006
     prompts: Annotated[
         Path | None, Option(help="your own: one a line, or JSON lines with prompt or messages; a row for each")
     ] = None,
-    temperature: Annotated[float, Option(min=0.0, max=100.0, help="of runs on --prompts")] = 0.0,
-    save: Annotated[Path | None, Option(help="with --prompts: the slowest run (.jsonl), for the page")] = None,
+    temperature: Annotated[
+        float | None, Option(min=0.0, max=100.0, help="of runs on --prompts [default: 0]; without, 0 and 0.8")
+    ] = None,
+    save: Annotated[Path | None, Option(help="a new run (.jsonl) of the slowest of --prompts, for the page")] = None,
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
+    if prompts and len(k) > 1:
+        raise ValueError("with --prompts, name one -k, or none for the depth that should be fastest")
+    if not prompts and (temperature is not None or save):
+        raise ValueError("--temperature and --save belong to --prompts; leave them out")
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)
     if prompts:
-        return own.report_prompts(engine, prompts, drafter, k, temperature, tokens, repeats, save)
-    return suites.report(engine, drafter, k, tokens, repeats, json)
+        depth = k[0] if k else 0
+        return own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
+    return suites.report(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
 
 
 def export(

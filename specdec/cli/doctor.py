@@ -21,7 +21,7 @@ def doctor(
     """Find out why a target rejects a head's drafts: measure them, then read the head by other conventions.
 
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
-    better although the head drafts badly: it is weak, untrained, or belongs to another target.
+    better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
     lines = [line for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()] if prompts else []
     if prompts and not lines:
@@ -94,10 +94,14 @@ def pays(family: Any, name: str, overlaps: list[float]) -> str:
 
 
 def record(family: Any, name: str, prompt: str, path: Path) -> None:
-    """Write a race with the head to a file that the page opens."""
+    """Write a race with the head to a file that the page opens, unless it breaks off."""
+    from ..lanes.interleave import broken_off
     from ..lanes.race import race
     from ..traces import file as trace
 
     events = tuple(race(family, prompt, name, k=4))
+    if failed := broken_off(events):
+        print(f"The run with the head broke off, so it is not kept: {failed.reason}")
+        return
     trace.Trace(trace.live_header(prompt, family.describe()), events).save(path)
     print(f"A run with the head is in {path}; open it on the page, where Step through shows its first rejection.")

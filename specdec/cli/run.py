@@ -82,9 +82,12 @@ def run(
     if save is not None:
         check_writable(save)
     if server is not None:
-        chosen = target, list(draft), request.drafter, request.peer, request.rule
-        if chosen != (EMBEDDED, [], DEFAULT_DRAFTER, False, DEFAULT_RULE):
-            raise ValueError("with --server, the server has its own models, drafter and rule; leave those options out")
+        chosen = target, list(draft), dtype, device, request.drafter, request.k, request.peer, request.rule
+        if chosen != (EMBEDDED, [], None, "auto", DEFAULT_DRAFTER, 0, False, DEFAULT_RULE):
+            raise ValueError(
+                "with --server, the server has its own models, precision, device, drafter, depth and rule; "
+                "leave those options out"
+            )
         header, events = watch_server(request, server, plain)
         save_trace(save, header, events)
         return int(broken_off(events) is not None)

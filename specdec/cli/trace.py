@@ -20,14 +20,17 @@ VERDICTS = {
 
 
 def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:
-    """Audit a trace: recompute its decisions, and compare them with the recorded ones."""
+    """Audit a trace: recompute its decisions, and compare them with the recorded ones.
+
+    The exit code is 0 if all hold, 1 if one does not, and 2 if the file cannot be audited.
+    """
     try:
         recorded = Trace.load(file)
         if not any(isinstance(event, Committed) for event in recorded.events):
             raise TraceError("it holds no cycle")
     except (OSError, TraceError) as error:
         tell(f"{file}: {getattr(error, 'strerror', None) or error}")
-        return 1
+        return 2
     lanes = audit(recorded.header.lanes, recorded.events)
     print(f"{strip_control_characters(' '.join(str(file).split()))}: {verdict(lanes)}")
     print(audit_lines(lanes))

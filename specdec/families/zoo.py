@@ -229,8 +229,15 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu"
                 head = published.load_head(path, read_weights(path), target, stored_draft)
                 part = head or Transformer.load(path, dtype, device, stored_draft)
                 for method in methods_for(part, target):
-                    family.drafters[f"{draft}:tree" if method.tree else draft] = LoadedMethod(method, part)
+                    add_drafter(family, f"{draft}:tree" if method.tree else draft, method, part, path)
     return family
+
+
+def add_drafter(family: Family, name: str, method: Method, part: Any, place: Path) -> None:
+    """Add a drafter that was loaded from `place`, with the acceptance that its config.json states, if any."""
+    family.drafters[name] = LoadedMethod(method, part)
+    if (place / "config.json").is_file():
+        family.trained[name] = section(read_config(place), "trained")
 
 
 def draft_folders(folder: Path) -> dict[str, Path]:
@@ -266,9 +273,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
             if name in family.drafters:
                 raise ValueError(f"another draft is already called {name}; rename its folder")
-            family.drafters[name] = LoadedMethod(method, part)
-            if (place / "config.json").is_file():
-                family.trained[name] = section(read_config(place), "trained")
+            add_drafter(family, name, method, part, place)
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         free = machine.free_memory()
         if free is None or quantised.BYTES_PER_WEIGHT * model.parameters < free:

@@ -7,7 +7,7 @@ runs, the clocks of the other lanes stand still.
 import contextlib
 from collections.abc import Generator, Iterable
 
-from ..events import Committed, Event, Failed, Finished
+from ..events import Committed, Event, Failed
 
 SPECULATIVE = "speculative"
 PEER = "transformers"
@@ -30,9 +30,8 @@ def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Even
                         first_at[lane_behind] = event.at
                     clocks[lane_behind] = event.at - first_at[lane_behind]
                     break
-                if isinstance(event, Finished):
-                    running.remove(lane_behind)
-                    break
+            else:
+                running.remove(lane_behind)
 
 
 def broken_off(events: Iterable[Event]) -> Failed | None:

@@ -6,7 +6,7 @@ from statistics import linear_regression, median, mode
 
 import numpy as np
 
-from ..events import Drafted, Event, Verified
+from ..events import Drafted, Event, Failed, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..loop import Task
@@ -33,7 +33,8 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
     """Measure the costs of drafting with `name` after a text: short runs of each depth, each followed by a plain run.
 
     Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
-    `report` is told how many depths are measured, and of how many. Raises Refused if `name` drafts nothing.
+    `report` is told how many depths are measured, and of how many. Raises Refused if `name` drafts nothing, or if
+    a run fails.
     """
     for warm_up in (name, "none"):  # first calls are slow
         report(0, len(DEPTHS))
@@ -52,7 +53,7 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
                 passes.setdefault(usual, []).append(verify)
     if not drafts:
         raise Refused(f"{name} drafted nothing while its costs were measured, so its depth cannot be chosen")
-    step = median(comparison.step or 0.0 for comparison in comparisons)
+    step = median(comparison.step for comparison in comparisons if comparison.step)
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
@@ -71,7 +72,10 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
 def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(text)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
-    return list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
+    events = list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
+    if failed := next((event for event in events if isinstance(event, Failed)), None):
+        raise Refused(f"the costs of {name} cannot be measured, as a run failed: {failed.reason}")
+    return events
 
 
 def cycles_of(events: Sequence[Event]) -> list[tuple[int, float, float]]:

@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import accumulate
 
 from ..events import Committed, Drafted, Event, Position, Verified
-from ..methods import RULES
+from ..methods import RULE_FACTS
 from ..types import TranslatableText, Tree
 
-REJECTION = RULES["rejection"].name  # the names of rules in traces
-NOISE = RULES["shared_noise"].name
-BLOCK = RULES["block"].name
-LOSSLESS = {rule.name: rule.lossless for rule in RULES.values()}
+REJECTION = RULE_FACTS["rejection"].name  # the names of rules in traces
+NOISE = RULE_FACTS["shared_noise"].name
+BLOCK = RULE_FACTS["block"].name
+LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 

@@ -85,20 +85,24 @@ class Trace:
         """Return a row for each token that was drafted or that the target added, in the order of the events.
 
         Columns: lane, cycle, token (its id), piece, status (of a draft: accepted, rejected, discarded; of the target's
-        own token: resampled, bonus), p, q, u (the draw that decided) and at (seconds on the lane's clock).
+        own token: resampled, bonus, or "" if nothing was drafted), p, q, u (the draw that decided) and at (seconds on
+        the lane's clock).
         Needs pandas.
         """
         from pandas import DataFrame
 
-        rows = list[tuple[Any, ...]]()
+        rows, verified = list[tuple[Any, ...]](), dict[tuple[str, int], Verified]()
         at = {(event.lane, event.cycle): event.at for event in self.events if isinstance(event, Committed)}
         for event in self.events:
             place = getattr(event, "lane", ""), getattr(event, "cycle", 0)
             if isinstance(event, Verified):
+                verified[place] = event
                 rows += [(*place, x.token, x.piece, x.status, x.p, x.q, x.u, at.get(place)) for x in event.positions]
             elif isinstance(event, Committed) and len(event.tokens) > event.accepted:
-                own = event.tokens[event.accepted], event.pieces[event.accepted], event.kind
-                rows.append((*place, *own, None, None, None, event.at))
+                check = verified.get(place)
+                status, p = (event.kind if check.positions else "", check.p) if check else ("", None)
+                own = event.tokens[event.accepted], event.pieces[event.accepted], status
+                rows.append((*place, *own, p, None, None, event.at))
         return DataFrame(rows, columns=["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"])
 
     def _texts(self) -> dict[str, str]:

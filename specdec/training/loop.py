@@ -84,8 +84,10 @@ def fit(
             state = {"model": model.state_dict(), "optimisers": [o.state_dict() for o, _ in optimisers], "mean": mean}
             write_whole(checkpoint, lambda path: torch.save({**state, "progress": asdict(progress)}, path))
         exchange(model, mean)
-        measure(progress)
-        exchange(model, mean)
+        try:
+            measure(progress)
+        finally:  # after Ctrl-C a checkpoint follows, which needs the weights that are trained
+            exchange(model, mean)
         reported = progress.steps
 
     share, began = 0.0, time.monotonic()

@@ -21,7 +21,7 @@ from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Text
-from .loop import fit, Progress
+from .loop import fit, Progress, write_whole
 from .loss import HeldOut, precision, read_batch, Reading, TEMPERATURE, TrainableDraft
 from .target_pass import choose_threads
 from .writing import tokens_around, Writer
@@ -43,6 +43,7 @@ EXAMPLES = "examples"
 CHECKPOINT = "checkpoint.pt"
 CONFIG = "config.json"
 CURVE = "curve.jsonl"
+SETTINGS = "settings.json"
 
 Tell = Callable[[str], None]
 
@@ -63,7 +64,8 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used.
+    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used, or
+    if earlier examples are of another target, or earlier weights of other settings.
     """
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
@@ -71,8 +73,12 @@ def train(
         raise ValueError(f"{out} exists and `specdec train` did not make it; choose another --out")
     checkpoint = out / CHECKPOINT
     saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
-    if saved and ("eagle3" if "fc" in saved["model"] else "draft_model") != method:  # only EAGLE-3 has a tensor "fc"
-        raise ValueError(f"{out} holds a drafter of another method; choose another --out, or change --method")
+    shape = {"width": width, "layers": layers} if method == "draft_model" else {}
+    settings: dict[str, Any] = {"target": target, "method": method, **shape}
+    first = json.loads((out / SETTINGS).read_text(encoding="utf-8")) if (out / SETTINGS).exists() else settings
+    fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
+    if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
+        raise ValueError(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
     lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
@@ -82,6 +88,7 @@ def train(
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
+    write_whole(out / SETTINGS, lambda path: path.write_text(json.dumps(settings), encoding="utf-8"))
     # The seed counts the files and steps of earlier calls, so that this call does not repeat their random numbers.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
 

@@ -12,11 +12,11 @@ from safetensors import safe_open
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULES
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
 from .text import of_drafters, prompts, questions, sentences, strings
 
-RULE_KEYS = {rule.name: key for key, rule in RULES.items()}  # name in traces -> in settings
+RULE_KEYS = {rule.name: key for key, rule in RULE_FACTS.items()}  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
@@ -109,7 +109,7 @@ def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
     """Describe each drafter in a line: what it is, what it costs, and whether it is lossless under this rule."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
-    verdict = words["lossless" if RULES[rule].lossless else "lossy"]
+    verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
     costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
     default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
     return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..families import presets
-from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULES
+from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULE_FACTS
 from ..settings import check_text, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, Refused
 from .menu import drafters, families, has_peer, is_offered
@@ -30,7 +30,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["family"])
     # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
-    if not RULES[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
+    if not RULE_FACTS[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
         raise Refused(say("chains_only"))
     # transformers cannot run our target in 8 bits
     values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["family"]) != "int8"
@@ -89,8 +89,8 @@ def check_drafter(name: Any, family: str) -> str:
 
 
 def check_rule(name: Any) -> str:
-    if name not in RULES:
-        raise Refused(say("rule", names=", ".join(RULES)))
+    if not isinstance(name, str) or name not in RULE_FACTS:
+        raise Refused(say("rule", names=", ".join(RULE_FACTS)))
     return name
 
 

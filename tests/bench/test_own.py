@@ -1,23 +1,41 @@
 """Prompts of one's own: a row for each, the slowest first, and its run opens on the page."""
 
+import json
+
 import pytest
 
 from specdec import cli as terminal
 from specdec import Engine, Trace
-from specdec.bench.own import measure_prompts, read_prompts
+from specdec.bench.own import measure_prompts, read_prompts, report_prompts
+from specdec.events import Started
 
 
 def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, capsys) -> None:
     file, saved = tmp_path / "prompts.txt", tmp_path / "worst.jsonl"
     file.write_text('Once upon a time\n\n{"prompt": "def main():"}\n', encoding="utf-8")
     words = ["bench", "--target", shallow, "--prompts", str(file), "--drafter", "draft_model", "-k", "2"]
-    assert terminal.main([*words, "--tokens", "6", "--repeats", "1", "--save", str(saved)]) == 0
+    words += ["--tokens", "6", "--repeats", "1", "--save", str(saved), "--json", str(tmp_path / "report.json")]
+    assert terminal.main(words) == 0
     out = capsys.readouterr().out
     assert "α by place" in out and "Once upon a time" in out and "def main():" in out
-    assert Trace.load(saved).header.prompt in read_prompts(file)
+    report = json.loads(out.splitlines()[-1])
+    assert report == json.loads((tmp_path / "report.json").read_text()) and "provenance" in report
+    assert {row["text"] for row in report["rows"]} == set(read_prompts(file))
+    trace = Trace.load(saved)
+    assert trace.header.prompt == report["rows"][0]["text"]
+    assert {event.params.seed for event in trace.events if isinstance(event, Started)} == {1}  # a measured one
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         frame = measure_prompts(engine, read_prompts(file), ["draft_model", "prompt_lookup"], 2, 0.0, 6, 1)
     assert len(frame) == 4 and frame["speedup"].dropna().is_monotonic_increasing
+
+
+def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, tmp_path, capsys) -> None:
+    (tmp_path / "prompts.txt").write_text("Once upon a time", encoding="utf-8")
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        for name in [name for name, loaded in engine.models.drafters.items() if loaded.part]:
+            del engine.models.drafters[name]
+        assert report_prompts(engine, tmp_path / "prompts.txt", [], 2, 0.0, 6, 1, None, None) == 0
+    assert [row["drafter"] for row in json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]] == ["suffix"]
 
 
 def test_a_file_without_prompts_says_what_to_write(tmp_path) -> None:

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from specdec import cli
+from specdec.cli.doctor import record
 from specdec.families import doctor, zoo
 from specdec.families.chat import Chat
 from specdec.families.doctor import Convention, Examination, Text
@@ -116,6 +117,16 @@ def test_a_head_of_texts_without_the_template_is_told(chat: Chat, monkeypatch) -
     assert (found.status, kinds) == ((1, {"template"}) if CHATS[chat] else (0, set()))
     ways = Examination(family, FAMILY / "mtp", [], prompts).ways
     assert ("<think>" in chat.after) == ("thinking on" in {way.says for way in ways})
+
+
+def test_a_run_that_breaks_off_is_not_kept(family, tmp_path, monkeypatch, capsys) -> None:
+    def fails(*arguments: Any, **options: Any) -> None:
+        raise OSError("the cable is out")
+
+    monkeypatch.setattr(family.target, "forward", fails)
+    record(family, "eagle3", "Tom went home.", tmp_path / "run.jsonl")
+    assert "broke off, so it is not kept: OSError: the cable is out" in capsys.readouterr().out
+    assert not (tmp_path / "run.jsonl").exists()
 
 
 def test_an_untrained_head_is_told_apart(family, texts, tmp_path) -> None:

@@ -1,5 +1,6 @@
 """The embedded family: it speaks, and speculation leaves its text as it is."""
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
@@ -15,6 +16,7 @@ from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
+from specdec.lanes.default import expected_tokens
 from specdec.lanes.race import make_task, race
 from specdec.loop import generate
 from specdec.paths import FAMILY
@@ -22,6 +24,7 @@ from specdec.sampling import probabilities
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
 from specdec.verify import RejectionSampling
+from tests.shallow import rewrite
 from tests.tokens import ids
 
 PROMPT = "The old captain looked at the sea and"
@@ -91,6 +94,15 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
     assert zoo.dtype_of(None) is None
     with pytest.raises(ValueError, match="no precision 'float31'; choose from float32, bfloat16, int8"):
         bench.make_engine("embedded", (), "float31", "cpu")
+
+
+def test_a_folders_drafter_has_the_acceptance_that_its_training_measured(shallow, tmp_path) -> None:
+    folder, measured = tmp_path / "family", {"agreement": [0.66], "overlap": [0.3]}
+    shutil.copytree(shallow, folder)
+    rewrite(folder / "draft_model", {"trained": measured})
+    family = zoo.load(str(folder))
+    assert expected_tokens(family, "draft_model", 1, 0.0) == pytest.approx(1.66)
+    assert expected_tokens(family, "eagle3", 1, 0.0) == pytest.approx(1.6)  # its config.json states none
 
 
 def test_a_race_interleaves_by_the_clocks(exact) -> None:

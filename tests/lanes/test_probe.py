@@ -14,7 +14,7 @@ from specdec.lanes.probe import probe
 from specdec.models.device import Resources
 from specdec.proof.toys import TokenList
 from specdec.sampling import Sampler
-from specdec.types import Costs, Proposal, SamplingParams
+from specdec.types import Costs, Proposal, Refused, SamplingParams
 
 V = 64
 
@@ -132,3 +132,13 @@ def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:
     monkeypatch.setattr(Guesser, "propose", NoDrafter.propose)
     with pytest.raises(ValueError, match="drafted nothing"):
         probe(family, "guesser")
+
+
+@pytest.mark.parametrize("broken", [(Guesser, "propose"), (Target, "forward")], ids=["drafter", "target"])
+def test_what_fails_is_refused_with_its_reason(clock, monkeypatch, broken: tuple[type, str]) -> None:
+    def fails(*arguments: Any, **options: Any) -> None:
+        raise OSError("the cable is out")
+
+    monkeypatch.setattr(*broken, fails)
+    with pytest.raises(Refused, match=r"the costs of guesser cannot be measured, .*the cable is out"):
+        probe(Family(clock, **CHAIN, alpha=0.5), "guesser")

@@ -1,13 +1,14 @@
-"""A long prompt is read in pieces: what is reported, and that the run is the same as without."""
+"""A long prompt is read in pieces: what is reported, that the run is the same as without, and that it can be left."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from specdec import Engine, SamplingParams
-from specdec.events import Committed, Event
+from specdec.events import Committed, Event, Failed
 from specdec.lanes.executor import PIECE
 from specdec.lanes.interleave import PLAIN, SPECULATIVE
+from specdec.process import Abandoned
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
@@ -32,6 +33,19 @@ def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: s
     assert count > 2 * PIECE and {lane for lane, *_ in told} <= {SPECULATIVE, PLAIN}
     read = [state[1:] for state in told if state[0] == PLAIN]
     assert read == [(done, count) for done in (*range(0, count - PIECE, PIECE), count - PIECE)]
+
+
+def test_a_run_that_is_abandoned_while_it_reads_ends_at_once(engine) -> None:
+    told, seen = list[int](), list[Event]()
+
+    def leave(lane: str, done: int, total: int) -> None:
+        told.append(done)
+        raise Abandoned
+
+    request = RunRequest("Once there was a fox who lived by the sea. " * 30, "none", 1, PARAMS)
+    with pytest.raises(Abandoned):
+        seen.extend(engine.start(request, on_read=leave).events)
+    assert told == [0] and not any(isinstance(event, Failed) for event in seen)
 
 
 def test_of_a_short_prompt_nothing_is_reported(engine) -> None:

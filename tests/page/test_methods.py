@@ -115,7 +115,7 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     }
     (tmp_path / "provenance.json").write_text(json.dumps(trained))
     page = cards.cards().html_template
-    assert "1.0 M, 25 % of the target’s 4.0 M" in page and "2.5 M tokens in 9 minutes on one core." in page
+    assert "1.0 M, 25% of the target’s 4.0 M" in page and "2.5 M tokens in 9 minutes on one core." in page
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from specdec import events
 from specdec.exposure import OWN
 from specdec.loop import NO_ROOM
-from specdec.methods import ADAPTIVE, METHODS, RULES
+from specdec.methods import ADAPTIVE, METHODS, RULE_FACTS
 from specdec.process import ProcessDied
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
@@ -52,6 +52,8 @@ BAD = [
     ({"drafter": "adaptive:none"}, "drafter"),
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"rule": "magic"}, "rule"),
+    ({"rule": {}}, "rule"),
+    ({"rule": []}, "rule"),
     ({"family": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": 2.5}, "whole"),
@@ -132,18 +134,18 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
 
 
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
-    for rule in RULES:
-        words = text.strings("page")["settings"]["lossless" if RULES[rule].lossless else "lossy"]
+    for rule in RULE_FACTS:
+        words = text.strings("page")["settings"]["lossless" if RULE_FACTS[rule].lossless else "lossy"]
         assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
-        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is not RULES[rule].lossless
+        assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is not RULE_FACTS[rule].lossless
 
 
 def test_the_menus_know_the_engines_names():
     from specdec import rules
     from specdec.families import zoo
 
-    assert {key: (rule.name, rule.lossless, rule.trees) for key, rule in rules.RULES.items()} == RULES
-    assert {key for key, rule in RULES.items() if not rule.lossless} == {"typical"}
+    assert {key: (rule.name, rule.lossless, rule.trees) for key, rule in rules.RULES.items()} == RULE_FACTS
+    assert {key for key, rule in RULE_FACTS.items() if not rule.lossless} == {"typical"}
     words, names = text.strings("player"), {rule.name for rule in rules.RULES.values()}
     assert words["rule"].keys() | words["say"]["rejected_by"].keys() == names - {rules.RULES["rejection"].name}
     assert words["card"]["without_coin"].keys() - {"other"} < names
@@ -213,7 +215,7 @@ def test_every_reason_and_kind_has_words():
     words = text.strings("page")
     settings = words["settings"]
     assert METHODS.keys() == text.of_drafters("name").keys() == text.of_drafters("line").keys()
-    assert set(RULES) == settings["rules"].keys() == settings["rule_lines"].keys()
+    assert set(RULE_FACTS) == settings["rules"].keys() == settings["rule_lines"].keys()
     peered = {m.name for m in METHODS.values() if m.peer and not m.variant_of}
     assert {*peered, "other"} == text.of_drafters("peer_line").keys() < player_words()["peer"].keys()
     assert {*METHODS, "other"} == text.of_drafters("lane").keys() == player_words()["say"]["start"].keys()

@@ -216,6 +216,9 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
         (["--plain", "http://127.0.0.1:1"], "belongs to a --server"),
         (["--server", "http://me:word@127.0.0.1:1"], "must not contain a user name or password"),
         (["--server", "http://127.0.0.1:1", "--drafter", "medusa"], "leave those options out"),
+        (["--server", "http://127.0.0.1:1", "-k", "3"], "leave those options out"),
+        (["--server", "http://127.0.0.1:1", "--dtype", "int8"], "leave those options out"),
+        (["--server", "http://127.0.0.1:1", "--device", "cpu"], "leave those options out"),
         (["--server", "http://127.0.0.1:1"], "cannot be reached"),
     ],
 )

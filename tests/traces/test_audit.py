@@ -16,7 +16,7 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Event, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.loop import generate, Task
-from specdec.methods import EMBEDDED, RULES
+from specdec.methods import EMBEDDED, RULE_FACTS
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
@@ -271,7 +271,7 @@ def test_a_tampered_h_of_a_block_is_found() -> None:
 @pytest.mark.parametrize("rule", ["match", "shared_noise", "typical", "block"])
 def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
     lines = [to_dict(event) for event in run(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))]
-    other = RULES["shared_noise" if rule == "typical" else "typical"]
+    other = RULE_FACTS["shared_noise" if rule == "typical" else "typical"]
     lines[0].update(rule=other.name, lossless=other.lossless)
     assert account([from_dict(line) for line in lines]).faults
 

@@ -35,7 +35,7 @@ from specdec.training import examples as files
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
-from specdec.training.loop import rate
+from specdec.training.loop import fit, Progress, rate
 from specdec.training.loss import DECAY, Divergence, HeldOut, read_batch, TEMPERATURE, VARIATION
 from specdec.training.muon import Muon
 from specdec.training.target_pass import hidden_states, new_cache
@@ -283,6 +283,24 @@ def test_the_held_out_figures_are_those_of_the_distributions(family, archive) ->
     assert overlap[0] == pytest.approx(float(torch.minimum(p, q).sum(-1).mean()), abs=0.01)
 
 
+def test_an_interrupted_measurement_leaves_the_trained_weights_in_the_checkpoint(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("specdec.training.loop.REPORT_MAX_S", 0.0)  # a measurement after each step
+    model, checkpoint = torch.nn.Linear(2, 1), tmp_path / "checkpoint.pt"
+    written = list[torch.Tensor]()
+
+    def measure(progress: Progress) -> None:
+        if progress.steps == 2:
+            written.append(torch.load(checkpoint)["model"]["weight"])
+            if len(written) == 1:
+                raise KeyboardInterrupt
+
+    batches = ((torch.ones(1, 2), 1) for _ in count())
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, [model.weight], lambda batch: model(batch).sum(), batches, 60.0, checkpoint, measure)
+    before, after = written
+    assert torch.equal(before, after) and torch.equal(after, model.weight)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
 def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, method: str) -> None:
@@ -324,7 +342,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     again = train(str(target), out, 0.1, method, prompts, lines.append, **size)
     assert file.read_bytes() == exported
     assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
-    with pytest.raises(ValueError, match="a drafter of another method"):
+    with pytest.raises(ValueError, match=f"was begun with --method {method}"):
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
 
 
@@ -393,6 +411,28 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, 
     )
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
     assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
+
+
+def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, archive, tmp_path, quick) -> None:
+    out, usual = tmp_path / "draft", {"target": str(target), "method": "draft_model", "width": 64, "layers": 1}
+
+    def call(**changed: Any) -> None:
+        train(out=out, minutes=0.001, tell=lambda line: None, device="cpu", texts=[archive], **(usual | changed))
+
+    (out / "examples").mkdir(parents=True)
+    (out / "settings.json").write_text(json.dumps(usual | {"width": 128}))
+    with pytest.raises(ValueError, match=f"draft was begun with --target {target}; repeat that"):
+        call(target="embedded")
+    call()  # there are no weights of another width yet
+    kept = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    for changed, told in (
+        ({"target": "embedded"}, f"--target {target}"),
+        ({"width": 128, "layers": 2}, "--width 64 --layers 1"),
+        ({"method": "eagle3"}, "--method draft_model --width 64 --layers 1"),
+    ):
+        with pytest.raises(ValueError, match=f"draft was begun with {told}; repeat that, or choose another --out"):
+            call(**changed)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == kept
 
 
 @pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])

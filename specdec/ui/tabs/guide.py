@@ -5,7 +5,7 @@ from typing import Any
 
 import gradio as gr
 
-from ...methods import METHODS, RULES
+from ...methods import METHODS, RULE_FACTS
 from .. import menu, recorded
 from ..components.cards import card
 from ..components.drawn import drawn
@@ -58,7 +58,7 @@ def texts_by_place() -> dict[str, list[tuple[str, str]]]:
         "race": [
             *((race["figures"][name], text) for name, text in race["define"].items()),
             *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
-            *((settings["rules"][name], settings["rule_lines"][name]) for name in RULES),
+            *((settings["rules"][name], settings["rule_lines"][name]) for name in RULE_FACTS),
             *((menu.family_name(name), menu.family_line(name)) for name in menu.families()),
             (settings["engine"]["browser"], settings["engine"]["about_browser"]),
             *((strings("page")["reading"], text) for text in paragraph("reading").replace("*", "").split("\n\n")),

@@ -10,7 +10,7 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
-from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULES
+from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS
 from ...settings import Setting, SETTINGS
 from ...traces.file import escaped
 from ...types import Refused
@@ -78,7 +78,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
         }
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
-            rule = dropdown("rule", [(words["rules"][name], name) for name in RULES], words["rule_lines"])
+            rule = dropdown("rule", [(words["rules"][name], name) for name in RULE_FACTS], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
             built |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
             built |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in built}
@@ -165,7 +165,7 @@ def drafter_names() -> dict[str, str]:
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
     """Let a script update the lines below the menus if drafter or rule changes. Drafters' lines depend on the rule."""
     families = [name for name in (*menu.families(), "") if name not in ROUNDED]
-    drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULES} for family in families}
+    drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULE_FACTS} for family in families}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
     script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
     for changed in (drafter, rule):
