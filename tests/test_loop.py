@@ -255,8 +255,12 @@ def test_a_drafter_that_never_works_is_tried_three_times() -> None:
         def propose(self, *_: object) -> Proposal:
             raise OSError
 
+    began = time.perf_counter()
     events = run(task(Never()))
+    took = time.perf_counter() - began
     assert ids(events) == PLAIN and sum(isinstance(event, Failed) for event in events) == 3
+    assert all(event.end <= took for event in events if isinstance(event, Verified))
+    assert events[0].rule == "rejection sampling" and end(events).counted is None
 
 
 def test_a_drafter_that_recovers_stays_on() -> None:

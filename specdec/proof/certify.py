@@ -61,10 +61,15 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
             counts[text] += n
             if time.monotonic() - last_yield > REPORT_EVERY_S:
                 last_yield = time.monotonic()
-                yield {**result, "done": counts.total()}
-        distance = [[*map(rounded, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
-        result = {**result, "done": until, "sampled": [*result["sampled"], [until, distance]]}
+                so_far = [*result["sampled"], [counts.total(), listed(pair, counts)]]
+                yield {**result, "done": counts.total(), "sampled": so_far}
+        result = {**result, "done": until, "sampled": [*result["sampled"], [until, listed(pair, counts)]]}
         yield result
+
+
+def listed(pair: ModelPair, counts: Counter[tuple[int, ...]]) -> list[list[Any]]:
+    """Return the `distances` of the counted texts from the target's distribution, rounded for JSON."""
+    return [[*map(rounded, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
 
 
 def passed(result: dict[str, Any]) -> list[bool]:

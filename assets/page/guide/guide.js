@@ -81,6 +81,16 @@ export function mount(element, props, _watch, _trigger, server) {
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );
 
+  /* Says first what speculative decoding does, in the words of Race. */
+  const createCycle = () =>
+    html(
+      "div",
+      { class: "sd-gd-cycle" },
+      JSON.parse(props.reading).map((/** @type {string[]} */ [step, text]) =>
+        html("p", {}, html("b", {}, step), " ", text),
+      ),
+    );
+
   const createSectionLink = (/** @type {string} */ name, label = texts.sections[name]) =>
       html("a", { href: GUIDE_URL + name }, label),
     createSection = (/** @type {string} */ name) =>
@@ -95,6 +105,7 @@ export function mount(element, props, _watch, _trigger, server) {
       html(
         "div",
         { class: "sd-gd-page" },
+        names[0] === "start" ? createCycle() : null,
         names.length > 1
           ? html(
               "p",

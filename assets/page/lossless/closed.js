@@ -60,16 +60,17 @@ export function createClosedForm(/** @type {LosslessTexts} */ texts, /** @type {
             isSame ? { class: "sd-f-accepted sd-o-accepted" } : { fill: hatch.fill, class: "sd-s-rejected" },
           ),
         );
-      if (Math.abs(difference) >= 0.0005)
-        chart.append(
-          svgText(
-            middle,
-            baseline - heightOf(Math.max(p, writtenP)) - 7,
-            (difference > 0 ? "+" : "−") + Math.abs(difference).toFixed(Math.abs(difference) < 0.005 ? 3 : 2),
-            "sd-b",
-            "middle",
-          ),
-        );
+      const isOff = Math.abs(difference) >= 0.0005,
+        change = (difference > 0 ? " +" : " −") + Math.abs(difference).toFixed(Math.abs(difference) < 0.005 ? 3 : 2);
+      chart.append(
+        svgText(
+          middle,
+          baseline - heightOf(Math.max(p, writtenP || 0)) - 7,
+          formatChance(p) + (isOff ? change : ""),
+          isOff ? "sd-b" : "",
+          "middle",
+        ),
+      );
       chart.append(
         svgText(
           middle,

@@ -13,6 +13,8 @@ import { createGreedyText } from "#page/lossless/greedy.js";
 import { createMistakes } from "#page/lossless/mistakes.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
+const FIRST_MISTAKE = "from_target"; // what the button beside the verdict plants
+
 /** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
  * @param {Server} server @param {Player} player */
 function mountLossless(element, props, watch, trigger, server, player) {
@@ -79,7 +81,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     const { kind, title, sentence } = describeVerdict(certificate, view.draws);
     stamps.setVerdict(kind, title, sentence);
     paintClosed(certificate);
-    paintSampled(certificate, view.draws);
+    paintSampled(certificate, view.draws, isLive());
     paintGreedy(certificate);
   }
 
@@ -92,6 +94,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
 
   function paintControls() {
     paintMistakes();
+    part.start.hidden = view.mistake !== "";
     pressPair(view.pair);
     part.text.closest("label").hidden = view.pair !== "embedded";
     part.drawsvalue.textContent = formatCount(view.draws);
@@ -174,6 +177,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
       textlabel: railTexts.text,
       railtitle: railTexts.title,
       raillead: railTexts.lead,
+      start: railTexts.start,
       choicetitle: railTexts.choice,
       drawslabel: railTexts.draws,
       run: railTexts.run,
@@ -189,6 +193,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   part.draws.value = DRAW_COUNTS.length - 1;
   part.text.oninput = () => setChoice({});
   part.draws.oninput = () => setChoice({ draws: DRAW_COUNTS[+part.draws.value] });
+  part.start.onclick = () => setChoice({ mistake: FIRST_MISTAKE });
   part.run.onclick = run;
   part.stop.onclick = stop;
   watch("value", takeUpdate);

@@ -13,7 +13,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
     explanation = html("p", { class: "sd-sub" }),
     test = html("details", { class: "sd-more" }, heading, explanation); // stays open when all is painted anew
 
-  function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws) {
+  function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws, isLive = false) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
       // the exact distances of a mistake whose distribution is defined; otherwise null
@@ -51,13 +51,19 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
       createNote(joinSentences(notes)),
       sample && statistic !== null && test,
     );
-    if (sample) box.append(drawDistances(sample[1], enumerated, box.clientWidth));
+    if (sample) {
+      // The first sample of a run is the farthest off. Its axis stays, so that the distances are seen to shrink.
+      const widest = isLive ? certificate.sampled[0][1] : [];
+      box.append(drawDistances(sample[1], enumerated, box.clientWidth, widest));
+    }
   }
 
-  function drawDistances(/** @type {any[]} */ rows, /** @type {any} */ enumerated, /** @type {number} */ width) {
+  /** @param {any[]} rows @param {any} enumerated @param {number} width @param {any[]} widest */
+  function drawDistances(rows, enumerated, width, widest) {
     const left = 96,
       plotWidth = width - left - 56,
-      highest = Math.max(0.02, ...rows.flatMap((row) => row.slice(0, 2)), ...(enumerated ? enumerated.tv : [])) * 1.08,
+      distances = [...rows, ...widest].flatMap((row) => row.slice(0, 2)),
+      highest = Math.max(0.02, ...distances, ...(enumerated ? enumerated.tv : [])) * 1.08,
       x = (/** @type {number} */ v) => left + (v / highest) * plotWidth,
       chart = svgRoot(width, 134, texts.sampled.aria);
     rows.forEach((distance, i) => {

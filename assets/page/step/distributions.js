@@ -55,15 +55,15 @@ function probabilityIn(distribution, token, listSameTokens) {
 }
 
 /** Chooses the rows of a chart: the drafted token, then the sampled and the likeliest tokens, then the rest.
- * @param {Draft} draft @param {Candidate | null | undefined} sampled @param {number} [weight] */
-export function rowsToShow(draft, sampled, weight = 1) {
+ * @param {Draft} draft @param {Candidate | null | undefined} sampled @param {number} [weight] @param {number} [most] */
+export function rowsToShow(draft, sampled, weight = 1, most = MAX_ROWS) {
   const distributions = distributionsOf(draft, weight),
     allRows = [...distributions.complete, ...distributions.partial],
     first = allRows.find((row) => row.token === draft.token),
     rank = (/** @type {any} */ row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
   const others = allRows.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
-    shown = [first, ...others.slice(0, MAX_ROWS - 1)],
-    folded = others.slice(MAX_ROWS - 1).filter((row) => row.p != null && row.q != null);
+    shown = [first, ...others.slice(0, most - 1)],
+    folded = others.slice(most - 1).filter((row) => row.p != null && row.q != null);
   const rest = { ...distributions.rest };
   for (const row of folded) {
     rest.p += row.p;

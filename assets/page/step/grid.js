@@ -37,7 +37,9 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           ),
         ),
       ),
-      cell(""),
+      nodes.length && !cycle.tree && targetToken && !showsTarget
+        ? cell("sd-ghost", html("span", {}, labels.if_all))
+        : cell(""),
       label(labels.target, labels.target_sub),
       html(
         "div",

@@ -6,13 +6,15 @@ import { formatChance } from "#page/race/format.js";
 import { UNNAMED } from "#page/race/run.js";
 import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
 
+const TEST_ROWS = 3; // tokens beside a draft's test: further ones would push its formula off the screen
+
 // compares pieces if a server sent no token ids
 /** @param {any} a @param {any} b */
 const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.piece === b.piece : a.token === b.token);
 
 export function createProbabilityBars(/** @type {StepPage} */ { texts, current }) {
   function drawBars(/** @type {Draft} */ draft, /** @type {number} */ width) {
-    const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample),
+    const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample, 1, TEST_ROWS),
       rows = [...shown, { isRest: true, ...rest }],
       left = 84,
       rowHeight = 30,

@@ -75,13 +75,17 @@ function mountStepper(element, props, server, player) {
 
   const showRaceRun = () => ((sampledRun = null), showRun());
 
-  /* Opens a run at a rejection that a coin decided, or else at the first rejection. */
+  /* Opens a run at a rejection that a coin decided, of a word that can be read struck out if there is one. */
   function beginRun(/** @type {Run} */ next) {
     run = next;
     runText.begin(run);
     const isRejected = (/** @type {Draft} */ draft) => draft.state === "rejected",
       isCoinRejected = (/** @type {Draft} */ draft) => isRejected(draft) && isCoinDecided(draft),
-      cycle = cycles().find(({ drafts }) => drafts.some(isCoinRejected)) || findFirstRejection(run),
+      isLongRejected = (/** @type {Draft} */ draft) => isCoinRejected(draft) && draft.piece.trim().length > 2,
+      cycle =
+        cycles().find(({ drafts }) => drafts.some(isLongRejected)) ||
+        cycles().find(({ drafts }) => drafts.some(isCoinRejected)) ||
+        findFirstRejection(run),
       order = cycle ? recordedVerdict(cycle, rule()).order : [],
       find = (/** @type {(draft: Draft) => boolean} */ test) =>
         order.find((/** @type {number} */ node) => cycle && test(cycle.drafts[node])),

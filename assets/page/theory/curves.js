@@ -42,7 +42,8 @@ export function createCurves({
     );
     const label = (/** @type {number} */ alpha) =>
         (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
-      usedHeights = [y(speedupAt(LARGEST_K))];
+      ownY = y(speedupAt(LARGEST_K)),
+      usedHeights = [ownY];
     for (const alpha of ALPHAS.filter((other) => Math.abs(other - settings.alpha) > 0.035)) {
       const points = ks.map((k) => [x(k), y(speedupAt(k, alpha))]).filter(([, pointY]) => pointY >= frame.top),
         [, endY] = points[points.length - 1];
@@ -50,17 +51,17 @@ export function createCurves({
       chart.append(svgPath(points, "sd-th-bend"));
       const k = bestK(alpha, settings.c, checkCost, settings.o, LARGEST_K);
       if (k) chart.append(svgDot(x(k), y(speedupAt(k, alpha)), 3.5, "sd-dot-b"));
-      if (usedHeights.every((other) => Math.abs(other - endY) > 13)) {
-        usedHeights.push(endY);
-        chart.append(svgText(frame.width - frame.right + 8, endY + 4, label(alpha)));
-      }
+      let labelY = endY;
+      for (const other of usedHeights.sort((a, b) => b - a)) if (Math.abs(other - labelY) < 13) labelY = other - 13;
+      usedHeights.push(labelY);
+      chart.append(svgText(frame.width - frame.right + 8, labelY + 4, label(alpha)));
     }
     chart.append(
       svgPath(
         ks.map((k) => [x(k), y(speedupAt(k))]),
         "sd-line-a",
       ),
-      svgText(frame.width - frame.right + 8, usedHeights[0] + 4, label(settings.alpha), "sd-b"),
+      svgText(frame.width - frame.right + 8, ownY + 4, label(settings.alpha), "sd-b"),
     );
     paintPoints(frame, x, y);
     part.curves.replaceChildren(chart);
@@ -85,7 +86,11 @@ export function createCurves({
       offsetX = alignsEnd ? -12 : 12,
       bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: the best dot is on the label's side
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
-    if (best && Math.abs(best - settings.k) > 1 && (bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80)))
+    if (
+      best &&
+      Math.abs(best - settings.k) > 1 &&
+      (offsetY > 0 || bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80))
+    )
       chart.append(
         svgText(
           clamp(x(best), left + 40, left + plotWidth - 36),

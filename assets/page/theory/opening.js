@@ -48,13 +48,15 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       one: formatSeconds(computing(1)),
       rows,
       all: formatSeconds(computing(rows)),
+      v: toFixed(settings.v),
     };
     const width = widths.wall,
       left = width > 480 ? 150 : 0,
-      groupHeight = left ? 44 : 62,
+      right = left ? 150 : 4, // for the time of a pass and its tokens
+      groupHeight = left ? 50 : 68,
       offsetY = left ? 0 : 18,
       longest = Math.max(reading, computing(rows)),
-      widthOf = (/** @type {number} */ v) => (v / longest) * (width - left - 4);
+      widthOf = (/** @type {number} */ v) => (v / longest) * (width - left - right);
     const bars = [
         [texts.wall_first.write, computing(1), 1],
         [fillText(texts.wall_first.check, values), computing(rows), rows],
@@ -64,14 +66,23 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       const y = i * groupHeight + offsetY;
       chart.append(
         svgText(0, left ? y + 19 : y - 4, name, "sd-k"),
-        svgRect(left, y, widthOf(reading), 14, { class: "sd-f-target" }),
-        svgText(left + 8, y + 11, fillText(texts.wall_first.reads, values), "sd-th-light"),
-        svgRect(left, y + 17, Math.max(2, widthOf(seconds)), 12, { class: "sd-th-you" }),
+        svgRect(left, y, widthOf(reading), 20, { class: "sd-f-target" }),
+        svgText(left + 8, y + 14, fillText(texts.wall_first.reads, values), "sd-th-light"),
+        svgRect(left, y + 23, Math.max(2, widthOf(seconds)), 12, { class: "sd-th-you" }),
       );
+      if (left)
+        chart.append(
+          svgText(
+            left + widthOf(longest) + 10,
+            y + 15,
+            fillText(texts.wall_first.sum, { time: formatSeconds(Math.max(reading, seconds)), n }),
+            "sd-b",
+          ),
+        );
       chart.append(
         svgText(
           left + Math.max(2, widthOf(seconds)) + 7,
-          y + 27,
+          y + 33,
           fillText(texts.wall_first.computes, { time: formatSeconds(seconds), n }),
           "sd-th-mine",
         ),

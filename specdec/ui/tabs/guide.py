@@ -1,5 +1,6 @@
 """The tab Guide, and the guided tour. The tour is outside of the tabs, because it switches between them."""
 
+import re
 from typing import Any
 
 import gradio as gr
@@ -11,6 +12,7 @@ from ..components.drawn import drawn
 from ..text import ASSETS, bind_language, of_drafters, paragraph, sentences, strings
 from . import labels
 
+STEPS = 4  # of a cycle, at the head of the paragraphs: draft, check, accept or reject, go on
 # Parts of a tab's words that have a title and a text below it.
 CHARTS = ("bars", "curve", "account")
 CHECKS = ("closed", "sampled", "greedy")
@@ -29,9 +31,16 @@ def build(tab: gr.Tab) -> gr.HTML:
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
+        reading=cycle(),
         sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts", "formats")},
         server_functions=[bind_language(elsewhere)],
     )
+
+
+def cycle() -> list[tuple[str, str]]:
+    """Return the steps of a cycle as Race explains them: the name of each, and what happens in it."""
+    texts = re.findall(r"^\*\*(.+?)\*\* (.+?)(?:\n\n|\Z)", paragraph("reading"), re.MULTILINE | re.DOTALL)
+    return [(name, text.replace("*", "")) for name, text in texts[:STEPS]]
 
 
 def elsewhere(_: Any = None) -> list[list[str]]:
