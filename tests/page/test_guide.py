@@ -18,7 +18,7 @@ from specdec.ui.tabs.guide import elsewhere
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
 from tools import sources
 
-LIMIT = 228_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
+LIMIT = 227_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
 OTHERS = ("class", "engine", "site", "page")
 WORDS = strings("guide")
 
@@ -162,7 +162,7 @@ def test_the_pages_own_assets_are_small(language: str) -> None:
     sent = (path for path in PAGE.rglob("*.*") if path.is_file() and path.suffix != ".ts")
     files = [path for path in sent if path.parent.name not in OTHERS]
     files += [ASSETS / "hardware.json", ASSETS / "sources.json", *(TEXT / language).glob("*.md")]
-    files += [path for path in (TEXT / language).glob("*.json") if path.stem not in ("class", "engine")]
+    files += [path for path in (TEXT / language).glob("*.json") if path.stem not in ("class", "engine", "site")]
     files.sort(key=lambda path: path.suffix != ".json")  # like beside like
     assert len(gzip.compress(b"".join(path.read_bytes() for path in files), 6)) <= LIMIT
 
