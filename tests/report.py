@@ -109,9 +109,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def result_of(kind: str, long: bool) -> dict[str, Any]:
     began = time.monotonic()
-    figures = in_own_process(mutations) if kind == MUTANTS else run_tests(TESTS[kind].split(), kind, long)
+    tests = TESTS.get(kind, "").split()
+    figures = in_own_process(mutations) if kind == MUTANTS else [*map(asdict, run_tests(tests, kind, long))]
     measured = datetime.now(timezone.utc).isoformat(timespec="minutes")
-    return {"figures": [*map(asdict, figures)], "seconds": round(time.monotonic() - began), "measured": measured}
+    return {"figures": figures, "seconds": round(time.monotonic() - began), "measured": measured}
 
 
 def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
@@ -136,20 +137,21 @@ def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
     return [*figures, *([Figure("tests skipped", f"{skipped:,}", "", True)] if skipped else [])]
 
 
-def in_own_process(count: Callable[[], list[Figure]]) -> list[Figure]:
+def in_own_process(count: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What `count` returns; a figure that does not hold if its process ends."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         try:
             return process.submit(count).result()
         except BrokenProcessPool as error:
-            return [Figure("counted", str(error), "all", False)]
+            return [asdict(Figure("counted", str(error), "all", False))]
 
 
-def mutations() -> list[Figure]:
+def mutations() -> list[dict[str, Any]]:
+    """Dicts, because `try_mutants` imports the class of figures anew, and then no other process knows it."""
     os.environ["OMP_NUM_THREADS"] = "1"
     from tools.mutants import try_mutants
 
-    return try_mutants()
+    return [*map(asdict, try_mutants())]
 
 
 def table(kind: str, result: dict[str, Any]) -> str:
