@@ -20,7 +20,7 @@ from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
 from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
-from specdec.types import Proposal, SamplingParams
+from specdec.types import Proposal, Refused, SamplingParams
 from specdec.verify import RejectionSampling, Rule
 from tests.proof.test_lossless import EXACT, proved
 from tests.proof.test_prove import few
@@ -297,3 +297,8 @@ def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Ru
     assert rule.verify(tree, rows, sampler).path == (1, 2)
     assert [key for key in sampler.asked if key[0] == "own"][-1] == ("own", 1)
     assert [key for key in sampler.asked if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]
+
+
+def test_an_unknown_rule_is_refused_with_the_names_of_all():
+    with pytest.raises(Refused, match=r"there is no rule 'luck'.*rejection.*typical"):
+        make_rule("luck")

@@ -32,7 +32,7 @@ HEADLINE = (
     ),
     ("exactness", "planted mistakes caught", "each of {} known mistakes caught"),
     ("numbers", "cases", "{} cases of extreme float32 distributions without a broken invariant"),
-    ("mutants", "noticed", "mutants of the reading path noticed: {}"),
+    ("mutants", "noticed", "{} small changes of the reading path, each noticed by a test"),
 )
 Kinds = dict[str, dict[str, Any]]
 
