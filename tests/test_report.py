@@ -41,7 +41,7 @@ def end_process() -> list[report.Figure]:
 
 
 def test_a_kind_whose_process_dies_or_whose_tests_are_gone_does_not_hold() -> None:
-    assert not any(one.holds for one in report.in_own_process(end_process))
+    assert not any(one["holds"] for one in report.in_own_process(end_process))
     assert not all(one.holds for one in report.run_tests(["tests/test_gone.py"], "faults", False))
 
 
