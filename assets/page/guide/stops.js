@@ -17,14 +17,12 @@ const CARD = ".sd-player .sd-card:not([hidden])",
 
 /* A step points at the element `at`, or at its ancestor `enclosing` if that is set. `act` runs once the tab is ready.
  * `show` does the step's task for the visitor, and `done` returns whether the task is done. Then the step points at
- * `thenAt`, if set. When the step ends, `tidy` undoes the task. The tour's panel avoids `keepFree`. The
- * page scrolls so far that `from`, above `at`, is seen, too, if both fit. */
+ * `thenAt`, if set. When the step ends, `tidy` undoes the task. The tour's panel avoids `keepFree`. */
 export const STEPS = [
   {
     id: "race",
     tab: "race",
     at: PLAYER + "play]",
-    from: ".sd-stage",
     keepFree: PLAYER + "figures]",
     act: (/** @type {TourPage} */ page) => {
       page.press(PLAYER + "speed] [data-slow=auto]");

@@ -174,11 +174,7 @@ function mountTour(element, props, server, player) {
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {
       view.hasScrolled = true;
-      const bottom = viewport.height - MARGIN - sheet,
-        start = findShown(STEPS[view.step].from ?? STEPS[view.step].at),
-        top = start ? start.getBoundingClientRect().top : box.top,
-        isWhole = box.bottom - top <= bottom - MARGIN,
-        distance = scrollDistance(isWhole ? { ...box, top } : box, MARGIN, bottom);
+      const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
     /** @param {number} measured */

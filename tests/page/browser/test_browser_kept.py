@@ -117,7 +117,7 @@ def test_the_whole_page_is_chinese_and_fits(open_page):
     page.hover("[data-part=lane0] .sd-rejected:not(.sd-future)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
     unfold(page, "deeds")
-    page.get_by_role("button", name="核查").click()
+    page.get_by_role("button", name="核查", exact=True).click()
     page.wait_for_function("document.querySelector('.sd-traces [data-part=said]')?.textContent.includes('核查')")
     assert left_in_english(page) == set()
 
