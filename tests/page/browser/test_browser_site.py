@@ -168,7 +168,10 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
     assert audit.faultless(audit.audit(trace.header.lanes, trace.events))
     known = page.evaluate("document.querySelector('.sd-player').log()")
-    for name, value, refusal in (("k", "99", "Drafted per cycle, K (0: auto): a number"), ("stop", "a\n" * 9, "At most 4 stop")):
+    for name, value, refusal in (
+        ("k", "99", "Drafted per cycle, K (0: auto): a number"),
+        ("stop", "a\n" * 9, "At most 4 stop"),
+    ):
         place = page.locator(f"#settings [name={name}]")
         before = place.input_value()
         place.fill(value)
