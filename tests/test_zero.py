@@ -117,7 +117,7 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
     monkeypatch.setattr(platform, "refusal", QUOTA)
     *items, last = (item for item in session.run(SHORT) if item)
     written = Trace.loads("".join(item for item in items if isinstance(item, str)))._texts()
-    assert last.name == "done" and last.text.startswith(f"Done. {QUOTA} So this run is on the CPU.")
+    assert last.name == "done" and last.text.startswith(f"{QUOTA} So this run is on the CPU.")
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 

@@ -123,7 +123,7 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     news = list(session.run(check("Why is the sky blue?", "suffix", family="smollm2")))
     assert engine.families == ["embedded"] and asked == ["draft_model"]
     assert news[-1].name == "done"
-    assert news[-1].text.startswith("Done. There is no network. So the built-in model runs this time.")
+    assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
 
 
 def test_questions_are_shown_beside_a_model_that_answers(tmp_path):

@@ -399,8 +399,8 @@ def test_the_terminal_audits(tmp_path, capsys) -> None:
     assert examine(bad) == 1
     out = capsys.readouterr().out
     assert "THE AUDIT FAILS" in out and f"cycle {cycle} of the lane speculative: draft" in out
-    assert examine(tmp_path / "none.jsonl") == 1
+    assert examine(tmp_path / "none.jsonl") == 2
     assert "No such file" in capsys.readouterr().err
     good.write_bytes(b"\xff\xfe")
-    assert examine(good) == 1
+    assert examine(good) == 2
     assert "UTF-8" in capsys.readouterr().err
