@@ -237,8 +237,8 @@ class Engine:
         read. `kind` is the prompt's, for the header. `measure` is that of `choose`.
         """
         drafter = request.drafter if isinstance(request.drafter, str) else "none"
-        with closing(self.prepare(drafter, request.k, request.params.temperature, measure)) as steps:
-            for step in steps:
+        with closing(self.prepare(drafter, request.k, request.params.temperature, measure)) as preparing:
+            for step in preparing:
                 on_step(step)
         request, choice = self._settle(request, measure)
         events = race(self.models, **request.arguments, details=details, on_read=on_read)

@@ -42,7 +42,8 @@ class RuleFacts(NamedTuple):
     trees: bool = True  # judges trees, not only chains
 
 
-# By the name in settings. `rules.RULES` has the classes, which read their facts here.
+# By the name in settings. `rules.RULES` has the classes, which read their facts here; only that of `verify.py`, which
+# imports nothing of this, repeats its own, and a test compares them.
 RULE_FACTS = {
     "rejection": RuleFacts("rejection sampling"),
     "match": RuleFacts("sample and match"),

@@ -95,9 +95,8 @@ class Session:
                             remark = sentences(remark, item.text, notice("refused"), notice("or_here"))
                             yield Step("running", text=remark)
                         else:
-                            step = (
-                                item or self.preparing
-                            )  # while the call waits: the step of preparing that it waits for
+                            # While the call waits, it is shown the step of preparing that it waits for.
+                            step = item or self.preparing
                             is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
