@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from .drafters.base import Drafter as Drafter
     from .engine import Engine as Engine
     from .events import Event as Event
+    from .methods import Choice as Choice
     from .methods import METHODS as METHODS
+    from .progress import Step as Step
     from .traces.file import Trace as Trace
-    from .types import Choice as Choice
     from .types import Proposal as Proposal
     from .types import SamplingParams as SamplingParams
-    from .types import Step as Step
     from .verify import Rule as Rule
 
 __version__ = "0.1.0"
 
 _MODULES = {
     "ChainDrafter": "drafters.base",
-    "Choice": "types",
+    "Choice": "methods",
     "Drafter": "drafters.base",
     "Engine": "engine",
     "Event": "events",
@@ -31,7 +31,7 @@ _MODULES = {
     "Proposal": "types",
     "Rule": "verify",
     "SamplingParams": "types",
-    "Step": "types",
+    "Step": "progress",
     "Trace": "traces.file",
 }
 __all__ = list(_MODULES)

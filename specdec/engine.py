@@ -33,12 +33,14 @@ from .lanes.interleave import broken_off, SPECULATIVE
 from .lanes.probe import Report
 from .lanes.race import make_task, race
 from .lanes.transformers import usual_drafter
-from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
+from .messages import Refused, refusing
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
+from .progress import Step, StepName
 from .rules import make_rule
 from .settings import RunRequest
 from .traces.file import Header, live_header, Trace
-from .types import Choice, Refused, refusing, SamplingParams, Step, StepName
+from .types import SamplingParams
 from .verify import Rule
 
 REPORT_EVERY_S = 0.25

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from .types import Costs, Kind, SamplingParams, Status, TranslatableText
+from .messages import TranslatableText
+from .types import Costs, Kind, SamplingParams, Status
 
 SCHEMA = 2  # version of traces. It rises only if a key changes its name or meaning; new fields of events have defaults
 UNNAMED = -1  # id of a drafted token that a server does not report

@@ -27,11 +27,12 @@ from torch import Tensor
 from . import describe
 from .drafters.base import Drafter, NoDrafter
 from .events import Committed, Counted, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
+from .messages import PromptError, TranslatableText
 from .models.base import LanguageModel
 from .models.device import Resources, torch_threads
 from .sampling import probabilities, Sampler, SharedNoiseSampler
 from .text import TextStream
-from .types import check_k, MAX_DRAFT_TOKENS, PromptError, Proposal, SamplingParams, TranslatableText, Verdict
+from .types import check_k, MAX_DRAFT_TOKENS, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 
-from .types import Refused
+from .messages import Refused
 
 if TYPE_CHECKING:
     from .drafters.base import Drafter
@@ -215,3 +215,12 @@ def methods_using(part: object) -> list[Method]:
     """List the methods that draft with the loaded weights `part`."""
     candidates = (m for m in METHODS.values() if m.name != ADAPTIVE and (not m.variant_of or m.tree))
     return [m for m in candidates if m.part_class is not None and isinstance(part, m.part_class)]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A drafter, the depth K of its drafts, and their expected speed-up, which is 0 if no costs were measured."""
+
+    drafter: str
+    k: int
+    speedup: float = 0.0

@@ -24,9 +24,11 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from .events import Committed, Failed, Finished, Started
+from .messages import Refused
+from .methods import Choice
+from .progress import Step
 from .settings import RunRequest
 from .traces.file import escaped, line
-from .types import Choice, Refused, Step
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life

@@ -11,8 +11,9 @@ from inspect import Parameter
 from typing import Any, Literal
 
 from .exposure import limits
+from .messages import Refused, TranslatableText
 from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULE_FACTS, rule_facts
-from .types import check_k, has_lone_surrogate, Refused, SamplingParams, TranslatableText
+from .types import check_k, has_lone_surrogate, SamplingParams
 
 USUAL = SamplingParams()  # the default settings
 REQUIRED = Parameter.empty  # the `default` of a setting that has none

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .types import Refused, TranslatableText
+from .messages import Refused, TranslatableText
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

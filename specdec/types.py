@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TYPE_CHECKING
+from typing import Literal, TYPE_CHECKING
+
+from .messages import Refused, TranslatableText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,38 +27,6 @@ TYPICAL_DELTA = 0.3
 def has_lone_surrogate(text: str) -> bool:
     """Return whether `text` contains a lone surrogate, which tokenizers reject and UTF-8 cannot encode."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
-
-
-class TranslatableText(str):
-    """An English sentence for users. It keeps its template and values, so that the page can translate it."""
-
-    template: str
-    values: dict[str, Any]
-
-    def __new__(cls, template: str, /, **values: Any) -> TranslatableText:
-        text = super().__new__(cls, template.format(**values))
-        text.template, text.values = template, values
-        return text
-
-    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
-        return (self.template,), self.values
-
-
-class Refused(ValueError):
-    """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
-
-
-class PromptError(Refused):
-    """Raised by `loop.py` for a prompt that cannot be run."""
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Raise `Refused` for a ValueError of fetching or loading what somebody named: there, each is a sentence."""
-    try:
-        yield
-    except ValueError as error:
-        raise Refused(*error.args) from error
 
 
 def check_k(k: int) -> None:
@@ -229,36 +198,6 @@ class Costs:
             return self.passes[depth]
         slope = (self.passes[-1] - self.passes[0]) / max(1, deepest)
         return self.passes[-1] + slope * (depth - deepest)
-
-
-# What the engine does: `fetch` (in bytes), `compile`, `load`, `measure` (in short runs), `read` (tokens of a prompt).
-# Then, for the page alone: what a platform with shared GPUs does, a visitor's run, and how it ended.
-StepName = Literal[
-    "fetch", "compile", "load", "measure", "read", "asking", "refused", "waiting", "running", "done", "cut", "error"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How far something is that a run waits for; on the page, also that it runs or has ended.
-
-    `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is a sentence on it.
-    """
-
-    name: StepName
-    done: float = 0
-    total: float = 0
-    seconds: float = 0.0
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A drafter, the depth K of its drafts, and their expected speed-up, which is 0 if no costs were measured."""
-
-    drafter: str
-    k: int
-    speedup: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

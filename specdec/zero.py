@@ -22,8 +22,8 @@ import torch
 from .engine import Engine
 from .gpu.trial import SWITCH
 from .process import Abandoned, Answers, EngineProcess, Engines, HEARTBEAT_S, is_spoiled, ProcessDied, run, Send
+from .progress import Step
 from .settings import RunRequest
-from .types import Step
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
 MARGIN_S = 4.0  # of the duration, in which a fork starts CUDA and moves the models

@@ -8,44 +8,51 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "types sampling verify rules events text describe loop".split()
+READING = "messages types sampling verify rules events text describe loop".split()
 ALLOWED = {
-    "types": set(),
-    "text": {"types"},
+    "messages": set(),
+    "progress": set(),
+    "types": {"messages"},
+    "text": {"messages"},
     "paths": set(),
     "children": set(),
     "exposure": set(),
     "sampling": {"types"},
     "verify": {"types", "sampling"},
     "rules": {"types", "methods", "sampling", "verify"},
-    "events": {"types"},
+    "events": {"messages", "types"},
     "describe": {"types", "events", "sampling"},
-    "loop": {"types", "events", "verify", "sampling", "text", "describe", "models", "drafters"},
+    "loop": {*READING, "models", "drafters"} - {"rules"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
     "figures": {"types", "events", "paths", "figures"},
-    "methods": {"types", "models", "drafters"},
-    "settings": {"types", "exposure", "methods"},
-    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"},
-    "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
+    "methods": {"messages", "models", "drafters"},
+    "settings": {"messages", "types", "exposure", "methods"},
+    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"}
+    | {"messages", "progress"},
+    "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
-    "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
+    "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
-    "servers": {"types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
+    "servers": {"messages", "types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
     "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
-    - {"sampling", "describe", "loop", "text"},
-    "process": {"types", "events", "settings", "traces", "engine", "families", "loop", "gpu", "models", "proof"},
-    "zero": {"types", "settings", "engine", "gpu", "process"},
+    - {"sampling", "describe", "loop", "text"}
+    | {"progress"},
+    "process": {"messages", "progress", "events", "methods", "settings", "traces", "engine", "families"}
+    | {"loop", "gpu", "models", "proof"},
+    "zero": {"progress", "settings", "engine", "gpu", "process"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
-    | {"figures"},
+    | {"messages", "figures"},
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub.
-SESSION = {"exposure", "methods", "settings", "types", "families", "process", "ui"}
-PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"}
+SESSION = {"exposure", "methods", "settings", "messages", "progress", "families", "process", "ui"}
+PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"} | {
+    "messages"
+}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 

@@ -18,8 +18,8 @@ from specdec import Engine, Event, Proposal, SamplingParams
 from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.lanes import stored
+from specdec.messages import Refused
 from specdec.rules import BlockVerification
-from specdec.types import Refused
 from specdec.verify import RejectionSampling
 from tests.families import toypairs
 from tests.tokens import ids

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.lanes.race import race
+from specdec.messages import Refused
 from specdec.methods import METHODS, RULE_FACTS
 from specdec.settings import SETTINGS
-from specdec.types import Refused
 from specdec.ui.request import check
 
 ODD = (0, -1, 17, 2**64, -0.0, 1e-45, 1e300, float("nan"), float("inf"), True, None, "", "\0", "\ud800", "%s", [], {})

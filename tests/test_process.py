@@ -23,12 +23,14 @@ from specdec.drafters.base import NoDrafter
 from specdec.engine import Engine, Race
 from specdec.events import Committed, Failed
 from specdec.loop import NO_ROOM
+from specdec.messages import Refused, TranslatableText
+from specdec.methods import Choice
 from specdec.models import build
 from specdec.process import Call, EngineProcess, ProcessDied
 from specdec.settings import RunRequest
 from specdec.traces import file
 from specdec.traces.file import Trace
-from specdec.types import Choice, Proposal, Refused, SamplingParams, TranslatableText
+from specdec.types import Proposal, SamplingParams
 from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import bind_language

@@ -14,13 +14,14 @@ from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Failed, from_dict, to_dict, Verified
 from specdec.loop import generate, Task
+from specdec.messages import Refused
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
 from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
-from specdec.types import Proposal, Refused, SamplingParams
+from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
 from tests.proof.test_lossless import EXACT, proved
 from tests.proof.test_prove import few

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from specdec.cli.run import run as command
+from specdec.messages import Refused
 from specdec.settings import RunRequest, Setting, SETTINGS
-from specdec.types import Refused, SamplingParams
+from specdec.types import SamplingParams
 from specdec.ui.components.traces import for_links
 from specdec.ui.request import as_typed, check, CHECKS, from_link
 from specdec.ui.tabs import race

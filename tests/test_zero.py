@@ -18,10 +18,12 @@ import pytest
 
 from specdec.engine import Engine
 from specdec.figures import machine
+from specdec.methods import Choice
 from specdec.process import ProcessDied
+from specdec.progress import Step
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
-from specdec.types import Choice, SamplingParams, Step
+from specdec.types import SamplingParams
 from specdec.ui.session import Session
 
 APP = Path(__file__).resolve().parents[1] / "app.py"

@@ -18,8 +18,9 @@ from specdec.events import (
     UNNAMED,
     Verified,
 )
+from specdec.methods import Choice
 from specdec.traces.file import escaped, Header, line, live_header, Trace
-from specdec.types import Choice, Kind, SamplingParams, Status
+from specdec.types import Kind, SamplingParams, Status
 
 NASTY = ("<script>alert(1)</script>", "${alert(1)}", "{{value}}", "\u202eevil", "        ", "\n", "<0xF0>", "`")
 PREFILL, DRAFT, PASS = 0.010, 0.001, 0.004

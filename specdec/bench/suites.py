@@ -19,9 +19,10 @@ from .. import __version__
 from ..engine import Engine
 from ..figures import machine
 from ..lanes import probe
+from ..messages import Refused
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter
 from ..paths import write_text
-from ..types import Costs, Refused
+from ..types import Costs
 from .digest import digests
 from .measure import Case, measure_pairs, prediction, Row, row
 from .prompts import PROMPTS, QUESTIONS

@@ -14,11 +14,11 @@ from typer import Argument, Option
 
 from ..events import Event
 from ..lanes.interleave import broken_off
-from ..methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
+from ..methods import Choice, DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
+from ..progress import Step
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from ..types import Choice, Step
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import has_colour, render, report, strip_control_characters
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import children
+from ..messages import TranslatableText
 from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
 from ..paths import FAMILY
-from ..types import Step, TranslatableText
+from ..progress import Step
 from . import smollm2
 
 # The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
+from ..messages import Refused
 from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
@@ -33,7 +34,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import FAMILY
 from ..text import ids_of, Pieces
-from ..types import Costs, Refused
+from ..types import Costs
 from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.

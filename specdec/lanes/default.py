@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
-from ..methods import ACCEPTANCE, DEFAULT_DRAFTER, inner_drafter
-from ..types import Choice, Refused
+from ..messages import Refused
+from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, inner_drafter
 from .probe import DEPTHS, probe, Report
 
 USUAL_K = 4  # for drafters whose costs are not measured

@@ -10,7 +10,8 @@ from ..events import Drafted, Event, Failed, Verified
 from ..families.zoo import Family
 from ..figures.stats import Comparison, LaneStats
 from ..loop import Task
-from ..types import Costs, Refused, SamplingParams, Tree
+from ..messages import Refused
+from ..types import Costs, SamplingParams, Tree
 from .executor import generate
 
 Report = Callable[[int, int], None]  # of the parts that are done, and of all

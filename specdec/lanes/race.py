@@ -9,8 +9,9 @@ from ..drafters.base import Drafter
 from ..events import Event
 from ..families.zoo import Family
 from ..loop import Task
+from ..messages import Refused
 from ..models.view import TargetView
-from ..types import Refused, SamplingParams
+from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .executor import generate, OnRead
 from .interleave import interleave, PEER, PLAIN, SPECULATIVE

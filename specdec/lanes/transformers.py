@@ -23,6 +23,7 @@ from ..drafters.prompt_lookup import PromptLookupDrafter
 from ..events import Event, Position
 from ..families.zoo import Family
 from ..loop import CycleResult, Task
+from ..messages import Refused
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
 from ..models.config import library_config, quiet
@@ -32,7 +33,7 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
-from ..types import Proposal, Refused, Verdict
+from ..types import Proposal, Verdict
 
 NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
 REDUCED = (

@@ -12,9 +12,10 @@ from torch import Tensor
 from ..drafters.draft_model import DraftModelDrafter
 from ..families.zoo import Family
 from ..loop import Task
+from ..messages import Refused, TranslatableText
 from ..models.base import common_prefix, LanguageModel
 from ..sampling import argmax, Sampler
-from ..types import Refused, SamplingParams, TranslatableText
+from ..types import SamplingParams
 from .enumeration import JointDistribution
 from .mistakes import Mistake
 from .toys import ByPrefix, run_loop, TableModel

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import FinishReason
-from ..types import TranslatableText
+from ..messages import TranslatableText
 
 
 class ServerError(ValueError):

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from ..events import Event, Finished, Started, UNNAMED, Verified
-from ..types import MAX_DRAFT_TOKENS, TranslatableText
+from ..messages import TranslatableText
+from ..types import MAX_DRAFT_TOKENS
 from .cycle import (
     AuditedCycle,
     contradiction,

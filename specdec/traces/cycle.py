@@ -6,8 +6,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from ..events import Committed, Drafted, Event, Position, Verified
+from ..messages import TranslatableText
 from ..methods import RULE_FACTS
-from ..types import TranslatableText, Tree
+from ..types import Tree
 
 REJECTION = RULE_FACTS["rejection"].name  # the names of rules in traces
 NOISE = RULE_FACTS["shared_noise"].name

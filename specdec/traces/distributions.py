@@ -7,7 +7,7 @@ all other probabilities. A position's `target` and `draft` list the same tokens,
 from collections.abc import Iterator
 
 from ..events import Distribution, Position
-from ..types import TranslatableText
+from ..messages import TranslatableText
 from .cycle import AuditedCycle, BLOCK, label, REJECTION, ROUNDING
 
 

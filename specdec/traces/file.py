@@ -16,8 +16,8 @@ from typing import Any, TYPE_CHECKING
 from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
+from ..messages import TranslatableText
 from ..paths import write_text
-from ..types import TranslatableText
 from .cycle import cycles
 from .drawn import draw
 from .shape import ShapeCheck

@@ -6,7 +6,8 @@ Only a server's lane may have tokens without an id, or positions without p and q
 from collections import Counter
 
 from ..events import Committed, Drafted, Event, Started, UNNAMED, Verified
-from ..types import TranslatableText, Tree
+from ..messages import TranslatableText
+from ..types import Tree
 
 MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file
 

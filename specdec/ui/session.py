@@ -21,10 +21,11 @@ from typing import Any
 
 from ..exposure import limits
 from ..families import hub, presets
-from ..methods import DEFAULT_DRAFTER, EMBEDDED
+from ..messages import Refused, refusing
+from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
+from ..progress import Step
 from ..settings import RunRequest
-from ..types import Choice, Refused, refusing, Step
 from . import menu, recorded
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address

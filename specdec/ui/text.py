@@ -16,8 +16,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape, StrictUndefined
 
+from ..messages import TranslatableText
 from ..paths import ASSETS
-from ..types import TranslatableText
 
 PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from specdec.families import hub
-from specdec.types import TranslatableText
+from specdec.messages import TranslatableText
 from tests.families import hubserver
 
 CONTENT = b"0123456789" * 2_400_000  # the library counts in steps of 10 MiB

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
 from specdec.lanes.probe import probe
+from specdec.messages import Refused
 from specdec.models.device import Resources
 from specdec.proof.toys import TokenList
 from specdec.sampling import Sampler
-from specdec.types import Costs, Proposal, Refused, SamplingParams
+from specdec.types import Costs, Proposal, SamplingParams
 
 V = 64
 

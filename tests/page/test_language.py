@@ -18,7 +18,8 @@ from specdec import types
 from specdec.families import smollm2
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.loop import PromptError
-from specdec.types import Choice
+from specdec.messages import TranslatableText
+from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
@@ -147,7 +148,7 @@ def test_a_missing_file_is_there_in_english(tmp_path, monkeypatch) -> None:
     (tmp_path / "en" / "new.json").write_text('{"a": "English"}')
     (tmp_path / "en" / "new.md").write_text("English")
     monkeypatch.setattr(text, "TEXT", tmp_path)
-    told = types.TranslatableText("The prompt has {n} tokens.", n="9")
+    told = TranslatableText("The prompt has {n} tokens.", n="9")
     with speaking("zh"):
         assert strings("new") == {"a": "English"} and text.paragraph("new") == "English"
     with speaking("xx"):  # it has no sentences of the engine's
@@ -223,7 +224,7 @@ def test_menus_follow_the_language() -> None:
 def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:
     told = {"n": 900, "limit": 511}
     refusal = PromptError(
-        types.TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
+        TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
     )
 
     def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:

@@ -8,10 +8,11 @@ import json
 import pytest
 
 from specdec.families import hub
+from specdec.messages import Refused, TranslatableText
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
+from specdec.progress import Step
 from specdec.settings import SETTINGS
-from specdec.types import Refused, Step, TranslatableText
 from specdec.ui import menu, recorded
 from specdec.ui.request import check
 from specdec.ui.session import session

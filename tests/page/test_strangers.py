@@ -10,7 +10,7 @@ import pytest
 
 from specdec.exposure import EXPOSURE, limits
 from specdec.families import hub
-from specdec.types import Refused
+from specdec.messages import Refused
 from specdec.ui import menu, request
 from specdec.ui.session import session
 from specdec.ui.tabs import race

@@ -19,11 +19,12 @@ from safetensors.torch import save_file
 from specdec import events
 from specdec.exposure import OWN
 from specdec.loop import NO_ROOM
+from specdec.messages import Refused
 from specdec.methods import ADAPTIVE, METHODS, RULE_FACTS
 from specdec.process import ProcessDied
+from specdec.progress import Step
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
-from specdec.types import Refused, Step
 from specdec.ui import menu, recorded, request, scripts, text
 from specdec.ui.components.player import player_words
 from specdec.ui.session import session

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from specdec.families import zoo
+from specdec.messages import Refused
 from specdec.models import native
+from specdec.progress import Step
 from specdec.proof import certify
 from specdec.proof import pair as pairs
 from specdec.proof.certify import closed_form, greedy, LOSSLESS, next_token_distribution, sample
@@ -22,7 +24,7 @@ from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
-from specdec.types import Refused, SamplingParams, Step
+from specdec.types import SamplingParams
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
 from specdec.ui.session import session

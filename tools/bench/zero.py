@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from specdec.figures.stats import Comparison
+from specdec.progress import Step
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
-from specdec.types import SamplingParams, Step
+from specdec.types import SamplingParams
 
 GPU = {"idle": True, "nvidiaIndex": 0, "nvidiaUUID": "0", "allowToken": "token"}
 QUOTA = {"left": 5, "wait": 60}

@@ -10,8 +10,8 @@ from typing import Any
 
 import gradio as gr
 
+from ...messages import Refused
 from ...traces.file import escaped
-from ...types import Refused
 from .. import recorded
 from ..components.drawn import drawn
 from ..components.section import ended

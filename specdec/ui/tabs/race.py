@@ -10,10 +10,10 @@ import gradio as gr
 from markdown_it import MarkdownIt
 
 from ...families import presets
+from ...messages import Refused
 from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS
 from ...settings import REQUIRED, Setting, SETTINGS
 from ...traces.file import escaped
-from ...types import Refused
 from .. import browser, menu, recorded
 from ..components.drawn import drawn, handler
 from ..components.engine import BROWSER, engine

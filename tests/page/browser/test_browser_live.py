@@ -9,9 +9,10 @@ from specdec.events import Committed
 from specdec.families.zoo import load
 from specdec.lanes.race import race
 from specdec.models.grouped import INT7
+from specdec.progress import Step
 from specdec.traces import audit
 from specdec.traces.file import Trace
-from specdec.types import SamplingParams, Step
+from specdec.types import SamplingParams
 from specdec.ui import classroom
 from specdec.ui.session import session
 from specdec.ui.text import strings
