@@ -22,14 +22,14 @@ from typing import Any
 import torch
 
 from .drafters.base import Drafter
-from .events import Event
+from .events import Event, SPECULATIVE
 from .families import hub, presets, zoo
 from .figures import machine
 from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
 from .lanes.executor import generate, OnRead
-from .lanes.interleave import broken_off, SPECULATIVE
+from .lanes.interleave import broken_off
 from .lanes.probe import Report
 from .lanes.race import make_task, race
 from .lanes.transformers import usual_drafter

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from . import describe
 from .drafters.base import Drafter, NoDrafter
-from .events import Committed, Counted, Drafted, Event, Failed, Finished, FinishReason, Started, Verified
-from .messages import PromptError, TranslatableText
+from .events import Committed, Counted, Drafted, Event, Failed, Finished, FinishReason, SPECULATIVE, Started, Verified
+from .messages import Refused, TranslatableText
 from .models.base import LanguageModel
 from .models.device import Resources, torch_threads
 from .sampling import probabilities, Sampler, SharedNoiseSampler
@@ -58,14 +58,14 @@ class Task:
     end_tokens: frozenset[int] = frozenset()
     token_bytes: Callable[[int], bytes] = lambda token: f" {token}".encode()
     piece: Callable[[int], str] = lambda token: f" {token}"
-    lane: str = "speculative"
+    lane: str = SPECULATIVE
     details: bool = True  # whether events describe the distributions at every position; benchmarks switch this off
     resources: Resources = field(default_factory=Resources)
 
     @property
     def depth(self) -> int:
         """The largest depth of a draft: K, or the drafter's own limit `deepest` if that is smaller."""
-        return min(self.k, getattr(self.drafter, "deepest", self.k))
+        return self.k if self.drafter.deepest is None else min(self.k, self.drafter.deepest)
 
 
 class Stopwatch:
@@ -115,23 +115,21 @@ class Executor(Protocol):
         ...
 
 
-def generate(
-    task: Task, sampler: Sampler | None = None, executor: Executor | None = None
-) -> Generator[Event, None, None]:
+def generate(task: Task, executor: Executor | None = None) -> Generator[Event, None, None]:
     """Run `task` and yield its events. The last is `Finished`, even after an error. Closing the iterator ends the run.
 
-    Only the default executor uses `sampler`. Raises PromptError for a bad prompt, Refused for a K out of range.
+    The default executor is `HostExecutor(task)`. Raises Refused for a bad prompt, or a K out of range.
     """
     check_prompt(task)
-    return _run(task, executor or HostExecutor(task, sampler))
+    return _run(task, executor or HostExecutor(task))
 
 
 def check_prompt(task: Task) -> None:
     if not task.prompt:
-        raise PromptError(TranslatableText("The prompt is empty. Type a few words to start from."))
+        raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if len(task.prompt) >= task.target.context:
         counts = {"n": len(task.prompt), "limit": task.target.context - 1}
-        raise PromptError(
+        raise Refused(
             TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **counts)
         )
     check_k(task.k)
@@ -149,7 +147,7 @@ class Transcript:
             "length" if self.prompt_length + task.params.max_tokens <= task.target.context else "context"
         )
         self._end_tokens = frozenset() if task.params.ignore_end else task.end_tokens
-        self._stream = TextStream(task.token_bytes, task.params.stop)
+        self._stream = TextStream(task.params.stop)
         self.text = ""
         self.cycle = 0
         self.seconds = {"prefill": 0.0, "draft": 0.0, "verify": 0.0}
@@ -171,18 +169,14 @@ class Transcript:
         If decoding a token raises an exception, no token is added.
         """
         before, readable = len(self.tokens), ""
-        try:
-            for token in emitted:
-                self.tokens.append(token)
-                ends = token in self._end_tokens
-                readable += "" if ends else self._stream.push(token)
-                if self._stream.stopped or ends or self.remaining == 0:
-                    self.reason = "stop" if self._stream.stopped else "end" if ends else self._limit_reason
-                    readable += self._stream.flush()
-                    break
-        except Exception:
-            del self.tokens[before:]
-            raise
+        for token, data in [(token, self.task.token_bytes(token)) for token in emitted]:
+            self.tokens.append(token)
+            ends = token in self._end_tokens
+            readable += "" if ends else self._stream.push(data)
+            if self._stream.stopped or ends or self.remaining == 0:
+                self.reason = "stop" if self._stream.stopped else "end" if ends else self._limit_reason
+                readable += self._stream.flush()
+                break
         self.text += readable
         return tuple(self.tokens[before:]), readable
 
@@ -232,9 +226,9 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
 def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
     noise, failures = SharedNoiseSampler(params.seed), 0
-    costs = getattr(drafter, "costs", None)
     rule = "" if executor.server else task.rule.name
-    yield Started(lane, drafter.name, task.depth, params, len(tokens), rule, task.rule.lossless, costs, executor.server)
+    judged = rule, task.rule.lossless
+    yield Started(lane, drafter.name, task.depth, params, len(tokens), *judged, drafter.costs, executor.server)
     with executor.allocated(transcript.limit):
         while transcript.reason is None:
             number = transcript.cycle
@@ -310,7 +304,7 @@ class HostExecutor:
         try:
             proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
             seconds = time.perf_counter() - start
-            trees = self.task.rule.trees and not getattr(self.task.target, "chains_only", False)
+            trees = self.task.rule.trees and not self.task.target.chains_only
             check_proposal(proposal, k, self.task.target.vocabulary, trees)
         except torch.OutOfMemoryError:
             raise

@@ -26,10 +26,6 @@ class Refused(ValueError):
     """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
 
 
-class PromptError(Refused):
-    """Raised by `loop.py` for a prompt that cannot be run."""
-
-
 @contextmanager
 def refusing() -> Iterator[None]:
     """Raise `Refused` for a ValueError of fetching or loading what somebody named: there, each is a sentence."""

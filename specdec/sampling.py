@@ -41,7 +41,8 @@ class RandomSampler(Sampler):
     """Draws from its own random generator, so that other runs and torch's global state do not affect it."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        # `Random` ignores the sign of a seed, so that a negative one is first made positive.
+        self._random = random.Random(seed % 2**65)
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
         cumulative = probs.double().cumsum(0)
@@ -106,7 +107,7 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
     # Ids are sorted, so that top-p drops the highest ids first among equally likely ones.
     keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
-    distribution = apply_top_p(logits.gather(-1, keep).softmax(dim=-1), params.top_p)
+    distribution = apply_top_p(normalised(logits.gather(-1, keep).softmax(dim=-1)), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -64,17 +64,17 @@ class Pieces:
 
 
 class TextStream:
-    """Turns a stream of tokens into text. Incomplete characters and possible stop strings are held back."""
+    """Turns the bytes of tokens into text. Incomplete characters and possible stop strings are held back."""
 
-    def __init__(self, token_bytes: Callable[[int], bytes], stop: Sequence[str] = ()) -> None:
-        self._bytes, self._stop = token_bytes, tuple(stop)
+    def __init__(self, stop: Sequence[str] = ()) -> None:
+        self._stop = tuple(stop)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""  # text that is held back because it may begin a stop string
         self.stopped = False
 
-    def push(self, token: int) -> str:
-        """Add a token, and return the text that it made readable. Sets `stopped` when a stop string is complete."""
-        return self._release(self._decoder.decode(self._bytes(token)))
+    def push(self, data: bytes) -> str:
+        """Add a token's bytes; return the text that became readable. Sets `stopped` when a stop string is complete."""
+        return self._release(self._decoder.decode(data))
 
     def flush(self) -> str:
         """Return the text that is still pending; an incomplete character becomes a replacement mark."""

@@ -24,7 +24,7 @@ class Rule(ABC):
 
     name: str
     lossless: bool
-    trees: bool = True  # judges trees, not only chains
+    trees: bool = False  # judges trees, not only chains
 
     @abstractmethod
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
@@ -40,6 +40,7 @@ class RejectionSampling(Rule):
 
     name = "rejection sampling"
     lossless = True
+    trees = True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path, trials = -1, [], []

@@ -14,7 +14,7 @@ import torch
 import transformers
 from transformers import AutoTokenizer
 
-from specdec import Engine, Event, Proposal, SamplingParams
+from specdec import Drafter, Engine, Event, Proposal, SamplingParams
 from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.lanes import stored
@@ -43,7 +43,7 @@ def in_memory(tmp_path_factory) -> tuple[Any, Any, Any]:
     return target, draft, AutoTokenizer.from_pretrained(folders[0])
 
 
-class Echo:
+class Echo(Drafter):
     name = "echo"
 
     def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
@@ -182,7 +182,7 @@ def test_what_is_no_model_is_one_sentence(in_memory) -> None:
 
 
 PROGRAM = """
-from specdec import Choice, Engine, Event, Proposal, SamplingParams, Step, Trace
+from specdec import Choice, Drafter, Engine, Event, Proposal, SamplingParams, Step, Trace
 
 engine = Engine("embedded", device="cpu")
 steps: list[Step] = list(engine.prepare())
@@ -195,7 +195,7 @@ for event in engine.stream([1, 2, 3], drafter="none", k=4, params=SamplingParams
     reveal_type(event)
 
 
-class Echo:
+class Echo(Drafter):
     name = "echo"
 
     def propose(self, tokens: object, k: int, params: SamplingParams, sampler: object) -> Proposal:

@@ -11,15 +11,30 @@ import pytest
 import torch
 
 from specdec import loop
-from specdec.drafters.base import NoDrafter
+from specdec.cli.render import report
+from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.events import Committed, Drafted, Event, Failed, Finished, Started, Verified
-from specdec.loop import generate, PromptError, Task
-from specdec.proof.toys import TableModel
+from specdec.events import (
+    Committed,
+    Drafted,
+    Event,
+    Failed,
+    Finished,
+    lost_drafts,
+    SPECULATIVE,
+    Started,
+    Verified,
+)
+from specdec.loop import generate, HostExecutor, Task
+from specdec.messages import Refused
+from specdec.proof.enumeration import output_distribution, total_variation
+from specdec.proof.toys import Case, TableModel
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
-from specdec.types import Proposal, SamplingParams
-from specdec.verify import Rule
+from specdec.traces.audit import audit
+from specdec.traces.file import Header, Trace
+from specdec.types import Proposal, SamplingParams, Verdict
+from specdec.verify import RejectionSampling, Rule
 from tests.tokens import ids
 
 TARGET = TableModel(12, seed=1, context=256)
@@ -28,7 +43,7 @@ GREEDY = SamplingParams(temperature=0.0, max_tokens=40)
 WARM = SamplingParams(temperature=1.0, max_tokens=40, seed=3)
 
 
-class Oracle:
+class Oracle(Drafter):
     """Always right when the target is greedy."""
 
     name = "oracle"
@@ -40,7 +55,7 @@ class Oracle:
         return Proposal.chain(text[len(tokens) :])
 
 
-class Adversary:
+class Adversary(Drafter):
     """Always wrong when the target is greedy."""
 
     name = "adversary"
@@ -113,16 +128,16 @@ def test_the_context_ends_the_text() -> None:
 
 @pytest.mark.parametrize("prompt", [(), tuple(range(12)) * 30])
 def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]) -> None:
-    with pytest.raises(PromptError, match=r"Type|Shorten"):
+    with pytest.raises(Refused, match=r"Type|Shorten"):
         generate(task(prompt=prompt))
 
 
 def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
-    class LateReader(loop.HostExecutor):
+    class LateReader(HostExecutor):
         def cycle(self, tokens: Sequence[int], k: int) -> loop.CycleResult:
             return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
 
-    events = list(generate(one := task(), executor=LateReader(one)))
+    events = list(generate(one := task(), LateReader(one)))
     drafts = [event for event in events if isinstance(event, Drafted)]
     assert drafts and all(event.start >= 100.0 for event in drafts)
     assert isinstance(end := events[-1], Finished) and end.prefill >= 100.0 * len(drafts)
@@ -173,7 +188,7 @@ def test_the_light_form_leaves_out_the_distributions_and_nothing_else() -> None:
             assert all(p.target is None for p in b.positions)
 
 
-class Broken:
+class Broken(Drafter):
     """Hands over what is no draft, from its second call on, or from then on in two of three."""
 
     name = "broken"
@@ -263,6 +278,52 @@ def test_a_drafter_that_never_works_is_tried_three_times() -> None:
     assert events[0].rule == "rejection sampling" and end(events).counted is None
 
 
+class Squeamish(DraftModelDrafter):
+    """Fails whenever it draws token 1."""
+
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        proposal = super().propose(tokens, k, params, sampler)
+        if 1 in proposal.tokens:
+            raise RuntimeError("not this one")
+        return proposal
+
+
+def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so() -> None:
+    case = Case(3, 1, 2)
+
+    def run_case(sampler: Sampler) -> tuple[int, ...]:
+        one = case.task(drafter=Squeamish(case.models()[1]))
+        return tuple(ids(generate(one, HostExecutor(one, sampler))))
+
+    assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) > 0.01
+    for params, lossless in ((WARM, None), (GREEDY, True)):
+        trace = Trace(Header("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), params))))
+        failures = sum(isinstance(event, Failed) for event in trace.events)
+        (account,) = audit(trace.header.lanes, trace.events)
+        assert failures and lost_drafts(trace.events, SPECULATIVE) == (failures if lossless is None else 0)
+        assert trace.summary()["settings"]["lossless"] is account.lossless is lossless
+        assert bool(account.unchecked) is (lossless is None) and not account.faults
+        assert (f"the drafter failed in {failures} cycles" in report(trace.events)) is (lossless is None)
+    assert lost_drafts(run(task(params=WARM)), SPECULATIVE) == 0
+    assert lost_drafts(run(task(params=WARM, target=BadTarget(12, seed=1))), SPECULATIVE) == 0  # no drafter's failure
+
+
+def test_a_rule_that_does_not_say_so_judges_no_trees() -> None:
+    class Own(Rule):
+        name, lossless = "own", True
+
+        def verify(self, proposal: Proposal, rows: torch.Tensor, sampler: Sampler) -> Verdict:
+            return RejectionSampling().verify(proposal, rows, sampler)
+
+    failed = [event for event in run(task(Bushy(), rule=Own())) if isinstance(event, Failed)]
+    assert len(failed) == 3 and "takes only chains" in failed[0].reason
+
+
+def test_of_tokens_that_cannot_be_decoded_no_byte_is_shown() -> None:
+    data = iter([b"a", b"b\xe2\x82"])
+    assert end(run(task(Oracle(), token_bytes=lambda token: next(data)))).text == "a"
+
+
 def test_a_drafter_that_recovers_stays_on() -> None:
     events = run(task(Broken(BAD["raises"], recovers=True)))
     assert ids(events) == PLAIN
@@ -295,7 +356,7 @@ def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
     assert list(stream) == []
 
 
-class Bushy:
+class Bushy(Drafter):
     """Three siblings a level, to the full depth: far more nodes than the text has room for at its end."""
 
     name = "bushy"
@@ -386,7 +447,7 @@ def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, 
         case "describe":
             broken = from_the_tenth_call(loop.describe.verification)
             monkeypatch.setattr(loop.describe, "verification", broken)
-    events = list(generate(one, sampler))
+    events = list(generate(one, HostExecutor(one, sampler)))
     assert isinstance(events[0], Started)
     failed = [event for event in events if isinstance(event, Failed)]
     assert len(failed) == 1 and failed[0].fatal and events[-2] == failed[0]
@@ -417,7 +478,7 @@ def test_limits_of_a_task() -> None:
     for most, reason in ((1, "length"), (40, "context")):
         events = run(task(prompt=(0,) * 255, params=replace(GREEDY, max_tokens=most)))
         assert len(ids(events)) == 1 and end(events).reason == reason
-    with pytest.raises(PromptError, match="256 tokens; the model reads at most 255"):
+    with pytest.raises(Refused, match="256 tokens; the model reads at most 255"):
         run(task(prompt=(0,) * 256))
 
 

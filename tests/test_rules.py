@@ -13,7 +13,7 @@ from specdec import cli as terminal
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Failed, from_dict, to_dict, Verified
-from specdec.loop import generate, Task
+from specdec.loop import generate, HostExecutor, Task
 from specdec.messages import Refused
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, total_variation
@@ -168,7 +168,8 @@ def test_over_seeds_the_text_follows_the_targets_joint_distribution() -> None:
 
 def test_shared_noise_serves_no_rule_that_tosses_coins() -> None:
     for rule in (RejectionSampling(), BlockVerification()):
-        events = list(generate(Case(3, 2, 2).task(rule), SharedNoiseSampler(0)))
+        task = Case(3, 2, 2).task(rule)
+        events = list(generate(task, HostExecutor(task, SharedNoiseSampler(0))))
         assert any(isinstance(e, Failed) and e.fatal and "tosses no coins" in e.reason for e in events)
 
 

@@ -23,7 +23,7 @@ from specdec.sampling import (
     Sampler,
     SharedNoiseSampler,
 )
-from specdec.types import SamplingParams
+from specdec.types import MAX_SEED, MIN_SEED, SamplingParams
 
 LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
 
@@ -73,6 +73,8 @@ def test_a_row_of_a_large_vocabulary_sums_to_one(tokens: int) -> None:
     p, q = probabilities(logits, SamplingParams(0.8)), probabilities(logits.roll(1, 0), SamplingParams(0.8))
     assert (p.double().sum(-1) - 1).abs().max() < 1e-6
     assert abs(float((p[0] - q[0]).clamp(min=0).sum()) - (1 - overlap(p[0], q[0]))) < 2e-6
+    top = probabilities(logits, SamplingParams(0.8, top_k=tokens - 1))
+    assert (top.double().sum(-1) - 1).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
@@ -244,6 +246,10 @@ def test_samplers_are_alone_with_their_seed() -> None:
     assert a == [second.categorical(probs, ("", 0)) for _ in range(20)]
     assert a != [RandomSampler(8).categorical(probs, ("", 0)) for _ in range(20)]
     assert torch.equal(state, torch.get_rng_state())
+    seeds = 5, -5, MIN_SEED, -MIN_SEED, MAX_SEED, -1
+    firsts = {seed: RandomSampler(seed).accept(1.0, 1.0, ("", 0))[1] for seed in seeds}
+    assert len(set(firsts.values())) == len(seeds)
+    assert all(firsts[seed] == random.Random(seed).random() for seed in (5, -MIN_SEED, MAX_SEED))  # in old traces
 
 
 @pytest.mark.parametrize(

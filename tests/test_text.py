@@ -22,8 +22,8 @@ cuts = st.lists(st.integers(0, 4), max_size=40)
 @given(texts, cuts)
 def test_pieces_of_any_cut_join_to_the_text(text: str, sizes: list[int]) -> None:
     parts = chunks(text.encode(), sizes)
-    stream = TextStream(lambda token: parts[token])
-    shown = [stream.push(token) for token in range(len(parts))]
+    stream = TextStream()
+    shown = list(map(stream.push, parts))
     assert "".join(shown) + stream.flush() == text
     assert all("\ufffd" not in piece for piece in shown) or "\ufffd" in text
 
@@ -32,10 +32,10 @@ def test_pieces_of_any_cut_join_to_the_text(text: str, sizes: list[int]) -> None
 @given(st.text("ab", min_size=1, max_size=30), cuts, st.text("ab", min_size=1, max_size=4))
 def test_a_stop_string_cuts_at_its_first_place(text: str, sizes: list[int], stop: str) -> None:
     parts = chunks(text.encode(), sizes)
-    stream = TextStream(lambda token: parts[token], (stop,))
+    stream = TextStream((stop,))
     shown = ""
-    for token in range(len(parts)):
-        shown += stream.push(token)
+    for part in parts:
+        shown += stream.push(part)
         assert stop not in shown
         if stream.stopped:
             break

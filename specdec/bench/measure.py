@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import harmonic_mean
 
 from ..engine import Engine
+from ..events import SPECULATIVE
 from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
-from ..lanes.interleave import SPECULATIVE
 from ..types import Costs, SamplingParams
 from .prompts import QUESTIONS
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, Started, Verified
+from ..events import Committed, Event, Failed, lost_drafts, SPECULATIVE, Started, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
@@ -94,6 +94,8 @@ def report(
     elif settings is not None:
         params = f"K = {settings.k}, T = {settings.params.temperature:g}, seed {settings.params.seed}"
         lossless = "lossless" if settings.lossless else "LOSSY: the text no longer follows the target's distribution"
+        if settings.lossless and (lost := lost_drafts(events, SPECULATIVE)):
+            lossless = f"exactness unknown: the drafter failed in {lost} cycle{'s' * (lost > 1)}"
         rows += [
             ("drafter", f"{settings.drafter}, {params}"),
             ("by default", note),

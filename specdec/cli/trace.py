@@ -15,7 +15,7 @@ MAX_SHOWN = 10  # how many faults of a lane are printed
 VERDICTS = {
     True: "lossless",
     False: "LOSSY, judged by its own rule",
-    None: "it is unknown whether this rule is lossless",
+    None: "it is unknown whether it is lossless",
 }
 
 

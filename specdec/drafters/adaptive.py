@@ -15,7 +15,7 @@ from .base import ChainDrafter, Drafter
 from .stop import DraftLengthController, Rate
 
 
-class AdaptiveDrafter:
+class AdaptiveDrafter(Drafter):
     """Wraps the drafter `inner`.
 
     If `stops` is True, a token's confidence can end a draft. `gpu/lane.py` sets `stops` to False, because captured CUDA
@@ -23,6 +23,7 @@ class AdaptiveDrafter:
     """
 
     name = "adaptive"
+    costs: Costs
 
     def __init__(self, inner: Drafter, costs: Costs) -> None:
         self.inner, self.costs = inner, costs
@@ -32,7 +33,7 @@ class AdaptiveDrafter:
         self._last: tuple[int, Proposal] | None = None  # the length of the text before the last draft, and this draft
         self.stops = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
-            inner.should_stop = self.should_stop
+            inner.end_drafts_by(self.should_stop)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         depth = self.depth(tokens, k, params.temperature)
@@ -45,8 +46,9 @@ class AdaptiveDrafter:
         """Choose how deep to draft after this text, at most `k`."""
         self.costs = self.costs.at(temperature)
         self._learn(tokens)
-        self.stop.begin(self.costs.cycles(k))
-        return self._depth(k)
+        cycle_costs = self.costs.cycles(k)
+        self.stop.begin(cycle_costs)
+        return self._depth(cycle_costs)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
         """Remember the draft after a text of `length` tokens. The next text shows which drafts were accepted."""
@@ -56,14 +58,15 @@ class AdaptiveDrafter:
         """Return whether the draft ends after token `index`, because no further tokens would be worth their cost."""
         return self.stops and self.stop(confidence, index)
 
-    def _depth(self, k: int) -> int:
-        """Return the depth with the most expected tokens per time, or `k` if `should_stop` can end the draft.
+    def _depth(self, cycle_costs: Sequence[float]) -> int:
+        """Return the depth with the most expected tokens per time, or the largest if `should_stop` can end the draft.
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """
         alpha = self.stop.acceptance.upper  # an optimistic estimate, because a useless trial costs little
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
-        for deeper, cost in enumerate(self.costs.cycles(k)[1:], 1):
+        k = len(cycle_costs) - 1
+        for deeper, cost in enumerate(cycle_costs[1:], 1):
             survival *= alpha
             expected += survival
             if expected / cost > best:
@@ -82,7 +85,7 @@ class AdaptiveDrafter:
         """Compare the text with the last draft, and learn which tokens were accepted."""
         if self._last is None:
             return
-        length, proposal = self._last
+        (length, proposal), self._last = self._last, None
         node, depth, new_tokens = -1, 0, list(tokens[length:])
         for token in new_tokens:
             child = next((c for c in proposal.children(node) if proposal.tokens[c] == token), None)

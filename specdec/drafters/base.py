@@ -16,32 +16,30 @@ from ..models.cache import StaticCache
 from ..models.reduced import DraftVocabulary
 from ..models.view import TargetView
 from ..sampling import argmax, probabilities, Sampler
-from ..types import Proposal, SamplingParams
+from ..types import Costs, Proposal, SamplingParams
 
 # (confidence in a drafted token, its index) -> whether the draft ends there
 ShouldStop = Callable[[float, int], bool]
 
 
-class Drafter(Protocol):
-    """Drafts for one run. It gets the text, but no verdicts.
-
-    Two attributes are optional. `deepest` is the number of levels that it can draft, if that is a limit; without it,
-    K alone is one. `costs` are the `Costs` by which it chooses a depth itself; the trace records them.
-    """
+class Drafter(ABC):
+    """Drafts for one run. It gets the text, but no verdicts."""
 
     name: str
+    deepest: int | None = None  # the number of levels that it can draft, if not only K limits it
+    costs: Costs | None = None  # by these it chooses a depth itself; the trace records them
 
+    @abstractmethod
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Return a draft after `tokens` that is at most `k` levels deep. It can be shorter, or empty.
 
         The prefill calls this with `k` 0. The drafter can then read the prompt, but returns no draft.
-        A drafter can end the draft after any token. It must not drop a token that it drew: that would change the
-        distribution of the draft.
+        A drafter can end the draft after any token. It must not drop a token that it drew, nor fail because of one:
+        that would change the distribution of the text.
         """
-        ...
 
 
-class NoDrafter:
+class NoDrafter(Drafter):
     """Proposes nothing, which makes the loop plain decoding."""
 
     name = "none"
@@ -50,7 +48,7 @@ class NoDrafter:
         return Proposal()
 
 
-class CopyingDrafter(ABC):
+class CopyingDrafter(Drafter):
     """Copies tokens from earlier in the text.
 
     `around` counts the tokens of a chat template: (before the prompt, after the prompt). These tokens are not searched,
@@ -75,11 +73,15 @@ class CopyingDrafter(ABC):
         """Return at most `k` tokens, copied from `text`, which only grows from call to call."""
 
 
-class ChainDrafter:
+class ChainDrafter(Drafter):
     """Drafts token by token. A subclass computes one step."""
 
-    should_stop: ShouldStop | None = None
+    _should_stop: ShouldStop | None = None
     draft_vocabulary: DraftVocabulary | None = None  # of the logits of `step`; None: the target's
+
+    def end_drafts_by(self, should_stop: ShouldStop) -> None:
+        """End each later draft after the first token for which `should_stop` returns True."""
+        self._should_stop = should_stop
 
     def step(self, pending: list[int]) -> Tensor | None:
         """Read the pending tokens; return the logits after the last, or None to end the draft.  # [1, draft's V]"""
@@ -99,7 +101,7 @@ class ChainDrafter:
         return sampler.categorical(distributions[0], ("draft", index)), distributions[0]
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Draft up to `k` tokens after `pending`. `should_stop` may end the draft early."""
+        """Draft up to `k` tokens after `pending`. What `end_drafts_by` got may end the draft early."""
         drafted: list[int] = []
         distributions: list[Tensor] = []
         seconds: list[float] = []
@@ -116,9 +118,8 @@ class ChainDrafter:
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
-            if self.should_stop is not None and self.should_stop(
-                confidence(logits, token, distribution), len(drafted) - 1
-            ):
+            stop = self._should_stop
+            if stop is not None and stop(confidence(logits, token, distribution), len(drafted) - 1):
                 break
         return Proposal.chain(drafted, torch.stack(distributions) if distributions else None, tuple(seconds))
 
@@ -162,7 +163,7 @@ def checked_taps(listed: Sequence[int], layers: int, after: bool = False) -> tup
     return taps
 
 
-class HeadDrafter(Generic[H]):
+class HeadDrafter(Drafter, Generic[H]):
     """Keeps a head's KV cache up to date. For drafted tokens the head reads its own states, else the target's."""
 
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:

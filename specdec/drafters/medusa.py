@@ -21,7 +21,7 @@ from ..models.matrix import linear, pack_weight
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, siblings
+from .base import ChainDrafter, Drafter, siblings
 
 Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is head 1's third choice, after head 0's first choice
 
@@ -111,7 +111,7 @@ class MedusaDrafter(ChainDrafter):
         yield from self.heads.logits(last_state(self.view), k)[:, None]
 
 
-class MedusaTreeDrafter:
+class MedusaTreeDrafter(Drafter):
     """Drafts the tree to depth K: each head's best tokens if greedy, otherwise tokens drawn without replacement."""
 
     name = "medusa:tree"

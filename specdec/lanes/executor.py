@@ -23,9 +23,9 @@ def generate(task: Task, on_read: OnRead | None = None) -> Generator[Event, None
     Raises Refused as `loop.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
-        return loop.generate(task, executor=ReportingExecutor(task, on_read) if on_read else None)
+        return loop.generate(task, ReportingExecutor(task, on_read) if on_read else None)
     reason = reason_against(task)
-    return loop.generate(task, executor=EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
+    return loop.generate(task, EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
 class ReportingExecutor(HostExecutor):

@@ -7,11 +7,7 @@ runs, the clocks of the other lanes stand still.
 import contextlib
 from collections.abc import Generator, Iterable
 
-from ..events import Committed, Event, Failed
-
-SPECULATIVE = "speculative"
-PEER = "transformers"
-PLAIN = "plain"
+from ..events import Committed, Event, Failed, PEER
 
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:

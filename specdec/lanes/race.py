@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import rules
 from ..drafters.base import Drafter
-from ..events import Event
+from ..events import Event, PEER, PLAIN, SPECULATIVE
 from ..families.zoo import Family
 from ..loop import Task
 from ..messages import Refused
@@ -14,7 +14,7 @@ from ..models.view import TargetView
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
 from .executor import generate, OnRead
-from .interleave import interleave, PEER, PLAIN, SPECULATIVE
+from .interleave import interleave
 from .probe import probe
 from .transformers import assisted
 
@@ -36,10 +36,10 @@ def make_task(
         if wrapped := family.wrapped(drafter):
             probe(family, wrapped)  # an adaptive drafter chooses its depth by the costs that are measured here
         target, made = family.lane(drafter, min(family.target.context, len(tokens) + params.max_tokens))
-    elif callable(getattr(drafter, "propose", None)) and hasattr(drafter, "name"):
+    elif isinstance(drafter, Drafter):
         target, made = TargetView(family.target), drafter
     else:
-        raise Refused(f"a {type(drafter).__name__} is no drafter: it needs a `name` and `propose`")
+        raise Refused(f"a {type(drafter).__name__} is no drafter: derive its class from specdec.Drafter")
     return Task(
         target,
         tokens,

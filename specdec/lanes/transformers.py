@@ -62,7 +62,7 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if unwrapped(task.target).stored in CODE_TYPES:
         raise Refused(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
-    return loop.generate(task, executor=AssistedExecutor(task, draft))
+    return loop.generate(task, AssistedExecutor(task, draft))
 
 
 def unwrapped(model: object) -> FolderModel:

@@ -47,6 +47,7 @@ class LanguageModel(Protocol[C]):
 
     vocabulary: int
     context: int
+    chains_only: bool  # whether drafts must be chains, because a pass cannot read a tree
 
     def new_cache(self, capacity: int) -> C: ...
 

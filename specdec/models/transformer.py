@@ -30,6 +30,7 @@ class Transformer:
     """A decoder-only model over plain tensors. Implements `models.base.Target`."""
 
     folding_class = Folding
+    chains_only = False
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ class TargetView:
     def __init__(self, model: LoadedModel, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
         self.model, self.taps, self.exit_layer = model, tuple(taps), exit_layer
         self.vocabulary, self.context = model.vocabulary, model.context
-        self.chains_only = getattr(model, "chains_only", False)
+        self.chains_only = model.chains_only
         self.cache: Any = model.new_cache(0)
 
     def new_cache(self, capacity: int) -> Any:

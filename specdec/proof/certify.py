@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..drafters.base import NoDrafter
 from ..events import Committed
-from ..loop import generate, Task
+from ..loop import generate, HostExecutor, Task
 from ..sampling import overlap, probabilities, Sampler
 from ..types import SamplingParams
 from .enumeration import JointDistribution, paths
@@ -101,7 +101,8 @@ def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
 
     def run(sampler: Sampler) -> Tensor:
         recorder = OwnDrawRecorder(sampler, pair.text[-1])
-        with contextlib.closing(generate(pair.task(mistake, 1, 2), recorder)) as events:
+        task = pair.task(mistake, 1, 2)
+        with contextlib.closing(generate(task, HostExecutor(task, recorder))) as events:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
         if cycle is not None and cycle.accepted:
             return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()

@@ -45,6 +45,8 @@ class DropsDoubtful(DraftModelDrafter):
 class Unwarped:
     """A target that ignores the temperature in verification passes."""
 
+    chains_only = False
+
     def __init__(self, model: LanguageModel[Any], params: SamplingParams) -> None:
         self._model, self._params = model, params
         self.vocabulary, self.context = model.vocabulary, model.context

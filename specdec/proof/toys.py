@@ -15,7 +15,7 @@ from torch import Tensor
 from ..drafters.base import Drafter, siblings
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Committed, Failed
-from ..loop import generate, Task
+from ..loop import generate, HostExecutor, Task
 from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
@@ -55,6 +55,7 @@ class ByPrefix:
 
     vocabulary: int
     context: int
+    chains_only = False
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
         """Return the logits [V] after this prefix."""
@@ -107,7 +108,7 @@ class TableModel(ByPrefix):
         return self._rows[prefix]
 
 
-class TreeDrafter:
+class TreeDrafter(Drafter):
     """Drafts a small tree: `width` siblings at each level. Only the first sibling has children.
 
     `how` says how siblings are chosen: "sampled" (i.i.d. draws), "without replacement" (each q excludes the earlier
@@ -160,7 +161,7 @@ def drafted_siblings(
     return [(sampler.categorical(distribution, ("draft", level)), distribution) for _ in range(width)]
 
 
-class LookupToy:
+class LookupToy(Drafter):
     """Drafts the text's last token again and again, as point masses."""
 
     name = "point"
@@ -223,7 +224,8 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
 
     def run(sampler: Sampler) -> tuple[int, ...]:
         tokens: list[int] = []
-        for event in generate(task_of(), sampler):
+        task = task_of()
+        for event in generate(task, HostExecutor(task, sampler)):
             if isinstance(event, Committed):
                 tokens += event.tokens
             elif isinstance(event, Failed):  # a drafter crashed; the plain text that follows would pass the proof

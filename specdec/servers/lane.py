@@ -18,12 +18,14 @@ from ..events import (
     Event,
     Failed,
     Finished,
+    PLAIN,
     Position,
+    SPECULATIVE,
     Started,
     UNNAMED,
     Verified,
 )
-from ..lanes.interleave import interleave, PLAIN, SPECULATIVE
+from ..lanes.interleave import interleave
 from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import fields
 from .base import Chunk, Ending, ServerError, Token

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..events import Event, Finished, Started, UNNAMED, Verified
+from ..events import Event, Finished, lost_drafts, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
 from .cycle import (
@@ -52,7 +52,8 @@ class Fault:
 class LaneAudit:
     """The result for one lane: how much was recomputed, the faults, and what could not be checked.
 
-    `lossless` is None if the rule is not one of ours. `server` names the server that computed the lane, if any.
+    `lossless` is None if the rule is not one of ours, or if drafts were lost (`lost_drafts`).
+    `server` names the server that computed the lane, if any.
     `unchecked` counts the items that could not be checked, by their description.
     """
 
@@ -121,6 +122,7 @@ class Auditor:
         self.cycles = list(cycles(events, result.lane))
         moments = ("start", "end", "at")
         self.times = [getattr(event, name) for event in events for name in moments if hasattr(event, name)]
+        self.lost = lost_drafts(events, result.lane)
         if self.started:
             result.server = self.started.server
             # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
@@ -133,6 +135,9 @@ class Auditor:
         result = self.result
         if result.lossless not in (None, LOSSLESS.get(result.rule)):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
+        if self.lost and result.lossless:
+            result.lossless = None
+            result.not_reported("drafts that were lost because the drafter failed", self.lost)
         if self.started and not 0 <= self.started.k <= MAX_DRAFT_TOKENS:
             result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=self.started.k)
         if any(later < earlier - CLOCK_ROUNDING for earlier, later in pairwise([0.0, *self.times])):

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, SCHEMA, Started, to_dict, Verified
+from ..events import Committed, Event, Failed, from_dict, lost_drafts, SCHEMA, Started, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
@@ -123,6 +123,8 @@ class Trace:
         texts = self._texts()
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
+        if settings.get("lossless") and lost_drafts(self.events, lane):
+            settings["lossless"] = None
         comparison = Comparison.from_events(self.events)
         busy_before = self.header.machine.get("busy") is True and comparison.is_measured_here
         if started and started.server:

@@ -36,7 +36,7 @@ class World(ChainDrafter):
             self.drafted += 1
             draft.append(self.drafted)
             self.coins.append(self.random.random() < chance)
-            if self.should_stop is not None and self.should_stop(chance**self.power, len(draft) - 1):
+            if self._should_stop is not None and self._should_stop(chance**self.power, len(draft) - 1):
                 break
         return Proposal.chain(draft)
 
@@ -98,6 +98,20 @@ def test_it_rests_where_drafting_loses_and_tries_again() -> None:
         text.append(-len(text))
         depths.append(len(drafter.propose(text, 8, GREEDY, RandomSampler(0))))
     assert any(depths[200:]) and asked[0] == 0 and all(asked[1:]) and 2 < len(asked) < 50
+
+
+def test_a_draft_is_learnt_from_once(monkeypatch) -> None:
+    """Also if the next one fails, so that there is no draft to replace it."""
+    learnt = list[int]()
+    drafter, text = AdaptiveDrafter(world := World(0.9, 1), CHEAP), [0]
+    monkeypatch.setattr(drafter.stop, "learn", lambda accepted, judged: learnt.append(judged))
+    drafter.propose(text, 8, GREEDY, RandomSampler(0))
+    monkeypatch.setattr(world, "propose", None)
+    for _ in range(3):
+        text.append(-len(text))
+        with pytest.raises(TypeError):
+            drafter.propose(text, 8, GREEDY, RandomSampler(0))
+    assert len(learnt) == 1
 
 
 def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 import torch
 
+from specdec.drafters.base import Drafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Drafted, Event, Failed, Finished
@@ -92,7 +93,7 @@ def test_greedy_text_is_plain_decodings(make: Make, k: int) -> None:
     assert ids(events) == plain_text(40)
 
 
-class Faulty:
+class Faulty(Drafter):
     def __init__(self, inner: object, how: str) -> None:
         self.inner, self.how, self.name, self.calls = inner, how, "faulty", 0
 

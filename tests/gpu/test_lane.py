@@ -2,7 +2,7 @@
 
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import cycle, pairwise
 from types import SimpleNamespace
@@ -42,7 +42,7 @@ def task(kind: str, k: int = 4, **changes: Any) -> Task:
 
 
 def on_device(one: Task) -> Iterator[Event]:
-    return loop.generate(one, executor=lane.CudaExecutor(one))
+    return loop.generate(one, lane.CudaExecutor(one))
 
 
 def table(one: Task) -> TableSampler:
@@ -81,7 +81,7 @@ def nearly(value: float) -> Any:
 @pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
-    plain = list(loop.generate(one := task(kind, k, **changes), table(one)))
+    plain = list(loop.generate(one := task(kind, k, **changes), loop.HostExecutor(one, table(one))))
     device = list(on_device(task(kind, k, **changes)))
     assert len(device) == len(plain)
     for ours, theirs in zip(device, plain, strict=True):
@@ -97,7 +97,7 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: in
 def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
     context = lane_of(kind)[0].context
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
-    plain = list(loop.generate(one := task(kind, 5, **changes), table(one)))
+    plain = list(loop.generate(one := task(kind, 5, **changes), loop.HostExecutor(one, table(one))))
     device = list(on_device(task(kind, 5, **changes)))
     assert ids(device) == ids(plain) and device[-1].reason == "context"
 
@@ -118,8 +118,8 @@ def depths(monkeypatch) -> list[int]:
     caught = list[int]()
     turns = weakref.WeakKeyDictionary[AdaptiveDrafter, Iterator[int]]()
 
-    def depth(self: AdaptiveDrafter, k: int) -> int:
-        return min(k, next(turns.setdefault(self, cycle(DEPTHS))))
+    def depth(self: AdaptiveDrafter, cycle_costs: Sequence[float]) -> int:
+        return min(len(cycle_costs) - 1, next(turns.setdefault(self, cycle(DEPTHS))))
 
     monkeypatch.setattr(AdaptiveDrafter, "_depth", depth)
     for form in (drafting.DraftModelSteps, drafting.Eagle3Steps):
@@ -139,7 +139,7 @@ def depths(monkeypatch) -> list[int]:
 def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> None:
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
-    plain = list(loop.generate(one, table(one)))
+    plain = list(loop.generate(one, loop.HostExecutor(one, table(one))))
     device = list(on_device(adapted(kind, **changes)))
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
@@ -151,7 +151,7 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> N
 
 def test_what_drawing_a_draft_costs_counts_on_a_device_too() -> None:
     one, other = (adapted("like", stops=False, draw=0.6, details=False) for _ in range(2))
-    host, device = loop.generate(one, table(one)), on_device(other)
+    host, device = loop.generate(one, loop.HostExecutor(one, table(one))), on_device(other)
     depths = [[len(event.tokens) for event in events if isinstance(event, Drafted)] for events in (host, device)]
     assert depths[0] == depths[1] and max(depths[0]) < 4
 
@@ -170,7 +170,7 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
         {"params": replace(WARM, max_tokens=400)},
     ):
         one = task("like", details=False, **changes)
-        plain = list(loop.generate(one, table(one)))[-1]
+        plain = list(loop.generate(one, loop.HostExecutor(one, table(one))))[-1]
         device = list(on_device(task("like", details=False, **changes)))[-1]
         assert isinstance(plain, Finished) and isinstance(device, Finished)
         assert (device.reason, device.tokens, device.text) == (plain.reason, plain.tokens, plain.text)

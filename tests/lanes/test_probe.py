@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.drafters.base import NoDrafter
+from specdec.drafters.base import Drafter, NoDrafter
 from specdec.lanes.probe import probe
 from specdec.messages import Refused
 from specdec.models.device import Resources
@@ -39,7 +39,7 @@ def clock(monkeypatch) -> Clock:
 class Target:
     """Its next token is the last one plus 1; a pass takes 10 ms, and 1 ms more for every row after the first."""
 
-    vocabulary, context = V, 100_000
+    vocabulary, context, chains_only = V, 100_000, False
     seventh = 0.0  # seconds more, from the seventh row on
 
     def __init__(self, clock: Clock) -> None:
@@ -57,7 +57,7 @@ class Target:
         return logits
 
 
-class Guesser:
+class Guesser(Drafter):
     """`width` guesses a level; the first has children and is right with chance `alpha`."""
 
     name = "guesser"

@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 from specdec import types
 from specdec.families import smollm2
 from specdec.families.smollm2 import NAME as SMOLLM2
-from specdec.loop import PromptError
-from specdec.messages import TranslatableText
+from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
 from specdec.ui.components.traces import open_trace
@@ -223,7 +222,7 @@ def test_menus_follow_the_language() -> None:
 
 def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:
     told = {"n": 900, "limit": 511}
-    refusal = PromptError(
+    refusal = Refused(
         TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
     )
 

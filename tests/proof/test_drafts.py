@@ -26,7 +26,7 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
         asked.append(confidence)
         return index == stop
 
-    drafter.should_stop = should_stop
+    drafter.end_drafts_by(should_stop)
     ended = drafter.propose([1, 2], 6, WARM, RandomSampler(5))
     assert ended.tokens == whole.tokens[: stop + 1]
     assert ended.probs is not None and whole.probs is not None and torch.equal(ended.probs, whole.probs[: stop + 1])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from specdec.events import Committed, Drafted
-from specdec.loop import generate, Task
+from specdec.loop import generate, HostExecutor, Task
 from specdec.proof.certify import Crowd
 from specdec.proof.mistakes import Mistake
 from specdec.proof.pair import CachedRows, drafter_of, ModelPair
@@ -89,7 +89,8 @@ class Ours:
         """One chunk a cycle, and what each step drafted and accepted at the end."""
         drafted = 0
         steps: list[tuple[int, int]] = []
-        for event in generate(self.task(prompt, params), RandomSampler(params.seed)):
+        task = self.task(prompt, params)
+        for event in generate(task, HostExecutor(task, RandomSampler(params.seed))):
             if isinstance(event, Drafted):
                 drafted = len(event.tokens)
             elif isinstance(event, Committed):

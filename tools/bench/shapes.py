@@ -73,7 +73,7 @@ def measure(
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
             measured.task.resources.idle[lane.key_of(measured.task)] = measured.cycle
-            events = list(loop.generate(measured.task, executor=lane.CudaExecutor(measured.task)))
+            events = list(loop.generate(measured.task, lane.CudaExecutor(measured.task)))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run did not end after {tokens} tokens: {events[-1]}")
             if repeat >= 0:
