@@ -24,11 +24,11 @@ export class Random {
     state[0] = 0x80000000;
   }
 
-  /** @param {number} seed a whole number below 2^53 */
+  /** @param {number} seed a whole number below 2^53. A negative one counts as seed + 2^65, as in `sampling.py`. */
   static of(seed) {
-    const low = Math.abs(seed) >>> 0,
-      high = Math.floor(Math.abs(seed) / 2 ** 32);
-    return new Random(high ? [low, high] : [low]);
+    const low = seed >>> 0,
+      high = Math.floor(seed / 2 ** 32) >>> 0;
+    return new Random(seed < 0 ? [low, high, 1] : high ? [low, high] : [low]);
   }
 
   next32Bits() {

@@ -30,6 +30,14 @@ export const peerOf = (/** @type {Run} */ run) => (run.names.length > 2 ? run.la
 /* Returns how the speculative lane was started; all fields are missing until it is. */
 export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>} */ (speculativeOf(run).started || {});
 
+/* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `events.py` does: the text may then
+ * no longer follow the target's distribution. */
+export function countLostDrafts(/** @type {Run} */ run) {
+  const { params } = startedOf(run);
+  if (!params || params.temperature === 0) return 0;
+  return speculativeOf(run).failures.filter((failure) => failure.where === "drafter").length;
+}
+
 /* A lane can belong to a server, such as vLLM, that is watched from outside. */
 export const serverOf = (/** @type {Lane} */ lane) => (lane && lane.started && lane.started.server) || "";
 /** @param {Run} run */

@@ -1,6 +1,7 @@
 /* Writes the sentence on what just happened in the run, and the note below it. */
 
 import {
+  countLostDrafts,
   speculativeOf,
   startedOf,
   plainOf,
@@ -277,6 +278,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       sampled = params.temperature > 0;
     if (sampled && isServed(view.run)) return fillText(texts.server.odds, counts);
     if (sampled && lossless === false) return fillText(says.lossy, counts);
+    if (countLostDrafts(view.run)) return fillText(says.unknown, counts);
     if (sampled && rule === SHARED_NOISE)
       return fillText(at >= 0 ? says.noise_part : over ? says.noise : says.noise_so_far, counts);
     if (sampled) return fillText(at >= 0 ? says.sampled : says.sampled_same, counts);

@@ -1,6 +1,6 @@
 /* Sums up a finished run: first what is true on any machine (passes, words), then what the clock said. Uses no DOM. */
 
-import { speculativeOf, startedOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
+import { countLostDrafts, speculativeOf, startedOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
 import { figuresAt, wasMachineBusy, findDivergence } from "#page/race/measure.js";
 import { fillText } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
@@ -48,7 +48,7 @@ function headlineOf(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /*
   if (serverOf(speculativeOf(run))) return fillText(texts.server.title, values);
   const { params, rule, lossless } = startedOf(run),
     { at, compared } = findDivergence(run),
-    isDrawn = params && params.temperature > 0 && rule !== SHARED_NOISE && lossless !== false;
+    isDrawn = params && params.temperature > 0 && rule !== SHARED_NOISE && lossless !== false && !countLostDrafts(run);
   const agreement = compared && at < 0 ? labels.words : isDrawn ? labels.odds : "";
   return fillText(ks < kp ? (ks === 1 ? labels.passes_one : labels.passes) : labels.none_saved, values) + agreement;
 }

@@ -283,6 +283,8 @@ test("random numbers are Python's", () => {
   assert.equal(of(1, 1001), 0.13020153534647938);
   assert.equal(of(2 ** 31 - 1, 0), 0.3177580158172969);
   assert.equal(of(2 ** 40 + 5, 1), 0.2686044399723282);
+  assert.equal(of(-5, 0), 0.15161255821044295); // random.Random(2**65 - 5): as sampling.py does
+  assert.equal(of(-(2 ** 40) - 3, 0), 0.9663959710255184);
 });
 
 test("a draw never takes what has no probability", () => {
