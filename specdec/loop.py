@@ -22,7 +22,6 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from . import describe
 from .drafters.base import Drafter, NoDrafter
@@ -290,7 +289,8 @@ class HostExecutor:
         # One pass reads the tokens that are not cached yet, and the whole draft.
         block = [*tokens[cache.length :], *proposal.tokens]
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
-        check_logits(logits)
+        if not math.isfinite(float(logits.amax(-1).sum())):  # a logit of -inf is allowed; it excludes its token
+            raise FloatingPointError("the target's logits are not finite")
         rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
         cache.keep(len(tokens), verdict.path)  # removes drafts off this path
@@ -342,9 +342,3 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int, trees: bool = Tr
             raise DraftError("the draft's probabilities do not sum to one")
         if not all(float(proposal.probs[i, token]) > 0.0 for i, token in enumerate(proposal.tokens)):
             raise DraftError("the draft holds a token that its own distribution excludes")
-
-
-def check_logits(logits: Tensor) -> None:
-    """Raise FloatingPointError if a row has no finite maximum. A logit of -inf is allowed; it excludes its token."""
-    if not math.isfinite(float(logits.amax(-1).sum())):
-        raise FloatingPointError("the target's logits are not finite")

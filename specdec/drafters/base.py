@@ -83,8 +83,8 @@ class ChainDrafter(Drafter):
         """End each later draft after the first token for which `should_stop` returns True."""
         self._should_stop = should_stop
 
-    def step(self, pending: list[int]) -> Tensor | None:
-        """Read the pending tokens; return the logits after the last, or None to end the draft.  # [1, draft's V]"""
+    def step(self, pending: list[int]) -> Tensor:
+        """Read the pending tokens; return the logits after the last.  # [1, draft's V]"""
         raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
@@ -108,8 +108,6 @@ class ChainDrafter(Drafter):
         started = time.perf_counter()
         while len(drafted) < k:
             logits = self.step(pending)
-            if logits is None:
-                break
             token, distribution = self.draw(logits, params, sampler, len(drafted))
             drafted.append(token)
             if distribution is not None:
@@ -176,6 +174,15 @@ class HeadDrafter(Drafter, Generic[H]):
         """The head's cache. It is allocated only when used, because captured CUDA graphs use their own cache."""
         return self.head.new_cache(self.capacity)
 
+    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
+            return Proposal()
+        return self.draft(self.catch_up(tokens), k, params, sampler)
+
+    @abstractmethod
+    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        """Read the pending tokens, and return a draft after them that is at most `k` levels deep; `k` is above 0."""
+
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
         """Remove the last draft from the cache. Return the committed tokens that the head must read next, at least one.
 
@@ -206,10 +213,8 @@ class HeadDrafter(Drafter, Generic[H]):
 class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
     """Drafts a chain, token by token, with a head."""
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
-            return Proposal()
-        return self.chain(self.catch_up(tokens), k, params, sampler)
+    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        return self.chain(pending, k, params, sampler)
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:

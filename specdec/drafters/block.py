@@ -175,10 +175,8 @@ class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
         self.deepest, self.draft_vocabulary = head.slots, head.draft_vocabulary
         self._slots: Iterator[Tensor] = iter(())
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
-            return Proposal()
-        k, pending = min(k, self.head.slots), self.catch_up(tokens)
+    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        k = min(k, self.head.slots)
         self._slots = self._logits_of_slots(pending, k)
         return self.chain(pending[-1:], k, params, sampler)
 

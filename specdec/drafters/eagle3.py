@@ -228,10 +228,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
 
     name = "eagle3:tree"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:
-            return Proposal()
-        pending = self.catch_up(tokens)
+    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
 
     def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
