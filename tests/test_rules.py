@@ -112,11 +112,6 @@ def test_a_block_never_keeps_fewer_in_expectation_and_often_more() -> None:
     assert sum(gain > 0.005 for gain in gains) >= len(gains) / 3
 
 
-def test_a_tree_is_refused_with_a_sentence() -> None:
-    events = list(generate(Case(3, 2, 2, drafter="sampled").task(BlockVerification())))
-    assert any(isinstance(e, Failed) and not e.fatal and "only chains" in e.reason for e in events)
-
-
 def test_shared_noise_gives_the_plain_text_for_any_drafter_and_k() -> None:
     compared, kept, drafted = 0, 0, 0
     for seed, temperature in itertools.product(range(2), (0.0, 0.7, 1.2)):
