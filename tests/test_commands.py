@@ -23,11 +23,10 @@ from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.cli import render
 from specdec.engine import Engine
-from specdec.events import Committed, Event, Failed
+from specdec.events import Committed, Event, Failed, PEER
 from specdec.families import hub, zoo
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
-from specdec.lanes.interleave import PEER
 from specdec.paths import FAMILY
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from specdec import Engine, SamplingParams
-from specdec.events import Committed, Event, Failed
+from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
 from specdec.lanes.executor import PIECE
-from specdec.lanes.interleave import PLAIN, SPECULATIVE
 from specdec.process import Abandoned
 from specdec.settings import RunRequest
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.events import Committed, Drafted, Event, Failed, Finished, Started
+from specdec.events import Committed, Drafted, Event, Failed, Finished, PEER, PLAIN, SPECULATIVE, Started
 from specdec.families import zoo
 from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
-from specdec.lanes.race import PEER, PLAIN, race, SPECULATIVE
+from specdec.lanes.race import race
 from specdec.loop import Task
 from specdec.paths import FAMILY
 from specdec.proof.toys import TableModel
