@@ -119,11 +119,6 @@ def generate(task: Task, executor: Executor | None = None) -> Generator[Event, N
 
     The default executor is `HostExecutor(task)`. Raises Refused for a bad prompt, or a K out of range.
     """
-    check_prompt(task)
-    return _run(task, executor or HostExecutor(task))
-
-
-def check_prompt(task: Task) -> None:
     if not task.prompt:
         raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if len(task.prompt) >= task.target.context:
@@ -132,6 +127,7 @@ def check_prompt(task: Task) -> None:
             TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **counts)
         )
     check_k(task.k)
+    return _run(task, executor or HostExecutor(task))
 
 
 class Transcript:
