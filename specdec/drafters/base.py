@@ -175,7 +175,7 @@ class HeadDrafter(Drafter, Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k == 0 or self.view.cache.length == 0:  # at the prefill there are no features yet
+        if k == 0:  # at the prefill there are no features yet
             return Proposal()
         return self.draft(self.catch_up(tokens), k, params, sampler)
 

@@ -100,7 +100,7 @@ class MedusaDrafter(ChainDrafter):
         self._rows: Iterator[Tensor] = iter(())
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        k = min(k, self.heads.count) if self.view.cache.length else 0  # at the prefill there is no state yet
+        k = min(k, self.heads.count)
         self._rows = self._one_by_one(k)
         return self.chain([], k, params, sampler)
 
@@ -122,7 +122,7 @@ class MedusaTreeDrafter(Drafter):
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         paths = [path for path in self.heads.tree if len(path) <= k]
-        if not paths or not self.view.cache.length:
+        if not paths:
             return Proposal()
         started = time.perf_counter()
         logits = self.heads.logits(last_state(self.view), max(map(len, paths)))
