@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
@@ -77,7 +75,7 @@ def test_a_row_of_a_large_vocabulary_sums_to_one(tokens: int) -> None:
     assert (top.double().sum(-1) - 1).abs().max() < 1e-6
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("temperature", [0.0, 1e-2, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_logits_are_divided_by_the_temperature(temperature: float, dtype: torch.dtype) -> None:
     logits = LOGITS.to(dtype)  # bfloat16 keeps these numbers
@@ -117,21 +115,6 @@ def test_top_p_of_one_leaves_the_distribution_alone() -> None:
     probs = torch.full((1, 3001), 1e-9)
     probs[0, :3] = 1 / 3
     assert float(probs[0, :3].sum()) >= 1.0 and torch.equal(apply_top_p(probs, 1.0), probs)
-
-
-distributions = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda values: sum(values) > 1e-3)
-
-
-@settings(derandomize=True, max_examples=200, deadline=None)
-@given(distributions, st.randoms(use_true_random=False))
-def test_kept_plus_residual_is_the_target(values: list[float], rng: random.Random) -> None:
-    """q·accept + (1 - β)·residual = p: the identity behind the whole method."""
-    p = torch.tensor(values, dtype=torch.float64)
-    q = torch.tensor(rng.sample(values, len(values)), dtype=torch.float64)
-    p, q = p / p.sum(), q / q.sum()
-    kept = torch.minimum(p, q)
-    rebuilt = kept + (1.0 - overlap(p, q)) * residual(p, q, 0)
-    assert torch.allclose(rebuilt, p, atol=1e-12)
 
 
 def test_block_chance() -> None:
@@ -273,11 +256,6 @@ def test_residual() -> None:
     p = torch.tensor([0.5, 0.25, 0.25])
     assert residual(p, None, 0).tolist() == [0.0, 0.5, 0.5] and p.tolist() == [0.5, 0.25, 0.25]
     assert torch.equal(residual(p, p.clone(), 0), p) and torch.equal(residual(0.5 * p, p, 0), p)
-
-
-def test_a_low_temperature_is_taken_as_it_is() -> None:
-    logits = torch.tensor([[0.0, 1e-6]], dtype=torch.float64)
-    assert probabilities(logits, SamplingParams(1e-6))[0, 1].item() == pytest.approx(0.7310586)  # 1 / (1 + 1 / e)
 
 
 @pytest.mark.parametrize("temperature", [5e-324, 1e-40, 1e-31, 1e-6])
