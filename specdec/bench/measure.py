@@ -8,7 +8,6 @@ import gc
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import harmonic_mean
 
 from ..engine import Engine
 from ..events import SPECULATIVE
@@ -95,40 +94,39 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
     }
 
 
-def prediction(case: Case, measured: Pairs, costs: Costs | None) -> Row:
+def prediction(measured: Pairs, costs: Costs | None) -> Row:
     """Compare what every second prompt and the probed `costs` predict for the others with what those measured.
 
-    The measured speed-up is the harmonic mean over prompts, as τ over a mean cost is; of a prompt's runs, the median.
+    `measured` are the runs of one kind of text at one temperature, so both halves hold as many prompts of each kind.
+    A speed-up is tokens over plain steps, each summed over runs. As all figures are per cycle, `seen_cycles` and
+    `unseen_cycles` are the weights with which rows add up to a drafter's figures over all kinds. A prediction knows
+    of the other prompts nothing; it misses by as much as their τ differs, and by what the probe does not measure.
     """
     seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
-    unseen: dict[int, list[Comparison]] = {}
-    for prompt, comparison in measured:
-        if prompt % 2:
-            unseen.setdefault(prompt, []).append(comparison)
-    speedups = [rounded_median(run.measured_speedup for run in runs) for runs in unseen.values()]
-    lanes = [run.speculative for runs in unseen.values() for run in runs]
-    predicted = predict(seen, costs.at(case.temperature), case.k) if costs else None
+    unseen = [comparison for prompt, comparison in measured if prompt % 2 and comparison.measured_speedup]
+    cycles, unseen_cycles = (sum(lane.cycles for lane in lanes) for lanes in (seen, [c.speculative for c in unseen]))
+    predicted = predict(seen, costs)
+    tokens = sum(comparison.speculative.tokens - comparison.speculative.first for comparison in unseen)
+    steps = sum(comparison.speculative.decode_seconds / (comparison.step or 1.0) for comparison in unseen)
     return {
         "predicted_speedup": predicted and round(predicted[0] / predicted[1], 4),
         "predicted_tau": predicted and round(predicted[0], 4),
-        "unseen_speedup": round(harmonic_mean(filter(None, speedups)), 4) if any(speedups) else None,
-        "unseen_tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
+        "seen_cycles": cycles,
+        "unseen_speedup": round(tokens / steps, 4) if unseen else None,
+        "unseen_tau": round(tokens / unseen_cycles, 4) if unseen else None,
+        "unseen_cycles": unseen_cycles,
     }
 
 
-def predict(seen: Sequence[LaneStats], costs: Costs, k: int) -> tuple[float, float] | None:
-    """Predict τ, and K·c + v + o in plain steps, of other prompts of the same kind; None if `seen` drafted nothing.
+def predict(seen: Sequence[LaneStats], costs: Costs | None) -> tuple[float, float] | None:
+    """Predict τ, and a cycle's mean cost in plain steps, of other prompts of the same kind.
 
-    `seen` are speculative runs that asked for drafts of depth `k`. They say how often each position of a draft is
-    accepted, how many cycles have a draft, and how deep drafts are. `costs` come from `lanes/probe.py`, at the
-    temperature of the runs. A cycle without a draft costs a plain step.
+    `seen` are speculative runs. They say how many tokens a cycle has, how deep its draft is, and if it has one.
+    `costs` come from `lanes/probe.py`, at the temperature of the runs, and say what a draft of each depth costs.
+    A cycle without a draft costs a plain step. Returns None if there is no cycle, or no costs.
     """
-    cycles, drafting = sum(lane.cycles for lane in seen), sum(lane.drafting_cycles for lane in seen)
-    if not drafting:
+    cycles = sum(lane.cycles for lane in seen)
+    if not cycles or costs is None:
         return None
-    accepted = sum(sum(lane.accepted_at[:k]) for lane in seen)
-    depth = min(float(k), sum(lane.drafted for lane in seen) / drafting)  # a tree has more nodes than levels
-    shallow, deep = costs.cycle(int(depth)), costs.cycle(int(depth) + 1)
-    share = drafting / cycles
-    cycle = shallow + (depth - int(depth)) * (deep - shallow)
-    return 1.0 + accepted / cycles, share * cycle + 1.0 - share
+    depths = [depth for lane in seen for depth in lane.depths]
+    return pooled_tau(seen), (sum(map(costs.cycle, depths)) + (cycles - len(depths)) * costs.cycle(0)) / cycles

@@ -10,11 +10,10 @@ from tqdm import tqdm
 
 from ..engine import Engine
 from ..figures.stats import rounded_median, summary
-from ..lanes.probe import probe
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
 from .prompts import QUESTIONS
-from .suites import write
+from .suites import probed_costs, write
 
 DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them
 FIRST_SEED = 1  # of the measured runs, after the warm-up of `measure_pairs`
@@ -49,7 +48,7 @@ def measure_prompts(
     `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
     """
     cases = [Case(name, DOMAIN, temperature, k or engine.choose(name, 0, temperature).k) for name in drafters]
-    costs = {case: probe(engine.models, engine.models.wrapped(case.drafter) or case.drafter) for case in cases}
+    costs = {case: probed_costs(engine.models, case, prompts[0]) for case in cases}
     with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
         pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
     rows = []
@@ -57,7 +56,7 @@ def measure_prompts(
         for index, prompt in enumerate(prompts):
             runs = [comparison for place, comparison in measured if place == index]
             others = [comparison.speculative for place, comparison in measured if place != index]
-            predicted = predict(others, costs[case].at(temperature), case.k) if others else None
+            predicted = predict(others, costs[case])
             figures = summary(runs)
             rows.append(
                 {

@@ -7,6 +7,7 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..engine import Engine
+from ..families.zoo import Family
 from ..figures import machine
 from ..lanes import probe
 from ..messages import Refused
@@ -59,20 +61,29 @@ def measure(
             chosen = [max(each, key=lambda case: speedup_of(tried.get(case, {}))) for each in cases.values()]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
-            costs = {case: probed_costs(engine, case.drafter, texts[0]) for case in chosen}  # at the speed of this hour
+            costs = {case: probed_costs(engine.models, case, texts[0]) for case in chosen}  # at the speed of this hour
             pairs = measure_pairs(engine, tuple(texts), chosen, tokens, repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
-                result = row(case, pairs[case], parameters) | prediction(case, pairs[case], costs[case])
+                result = row(case, pairs[case], parameters) | prediction(pairs[case], costs[case])
                 taus = {str(other.k): tried[other]["tau"] for other in cases[case.drafter] if other in tried}
                 yield result | {"tau_by_k": taus or {str(case.k): result["tau"]}}
 
 
-def probed_costs(engine: Engine, drafter: str, text: str) -> Costs | None:
-    """Measure the costs of a drafter after `text`, or after a text that repeats itself if it drafts nothing there."""
+def probed_costs(family: Family, case: Case, text: Any) -> Costs | None:
+    """Measure the costs of a case's cycles after `text`, or after a text that repeats itself if nothing drafts there.
+
+    An adaptive drafter has the passes of the drafter in it, which is probed at every depth, and drafts of its own:
+    to choose the depth, and to judge each token, takes time, too.
+    """
+    inner = family.wrapped(case.drafter)
     for probed in (text, probe.TEXT):
         with contextlib.suppress(Refused):
-            return probe.measure(engine.models, engine.models.wrapped(drafter) or drafter, text=probed)
+            costs = probe.measure(family, inner or case.drafter, text=probed)
+            if inner:
+                probe.probe(family, inner)  # by these costs, which stay, it chooses the depth
+                costs = replace(probe.measure(family, case.drafter, text=probed), passes=costs.passes)
+            return costs.at(case.temperature)
     return None
 
 

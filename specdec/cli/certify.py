@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from ..paths import check_writable
-from ..servers.verdict import shown_by, speculated
+from ..servers.verdict import speculated
 from .commands import KEY, Plain
 
 HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
@@ -71,29 +71,27 @@ def lines(result: dict[str, Any]) -> list[str]:
     return [
         f"{subject}compared with {result['against']}",
         "",
-        ROW.format(
-            "context", "greedy", "drafted", "accepted", "G statistic (degrees of freedom)", "mistakes shown", "s"
-        ),
-        *(ROW.format(*cells(context, result["draws"])) for context in result["contexts"]),
+        ROW.format("context", "greedy", "drafted", "accepted", "G statistic (degrees of freedom)", "bias shown", "s"),
+        *(ROW.format(*cells(context)) for context in result["contexts"]),
         "",
         f"{MARKS[result['status']]} {result['verdict']}, after {result['seconds']:.0f} s",
         *result["sentences"],
     ]
 
 
-def cells(context: dict[str, Any], draws: int) -> list[str]:
+def cells(context: dict[str, Any]) -> list[str]:
     """Make the cells of one context's row. An exclamation mark stands before a failed test."""
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"
         for (g, degrees, _), red in zip(context.get("tests", ()), context.get("red", ()), strict=True)
     ]
-    needed, seconds = context.get("needed"), context.get("seconds")
+    bias, seconds = context.get("bias"), context.get("seconds")
     return [
         context["name"],
         f"{greedy['equal']} of {greedy['of']}" if greedy else "–",
         *(map(str, counts) if counts else ("–", "–")),
         " ".join(tests) or "–",
-        f"{len(shown_by([context], draws))} of {len(needed)}" if needed else "–",
+        f"{bias:.0%}" if bias is not None else "–",
         f"{seconds:.0f}" if seconds is not None else "–",
     ]

@@ -30,7 +30,7 @@ class LaneStats:
     tokens: int = 0
     first: int = 1  # tokens of cycle 0; can be more only in lanes of the library transformers
     drafted: int = 0
-    drafting_cycles: int = 0
+    depths: list[int] = field(default_factory=list)  # of the drafts; in a chain, their lengths
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
@@ -57,7 +57,7 @@ class LaneStats:
                 if event.cycle == 0:
                     continue
                 stats.drafted += len(event.tokens)
-                stats.drafting_cycles += 1
+                stats.depths.append(max(Tree(parents).depths(), default=0))
                 stats.draft_seconds += event.end - event.start
             elif isinstance(event, Verified):
                 verified = event
@@ -103,6 +103,10 @@ class LaneStats:
                 self.accepted_at.append(0)
             self.judged_at[level] += 1
             self.accepted_at[level] += accepted
+
+    @property
+    def drafting_cycles(self) -> int:
+        return len(self.depths)
 
     @property
     def judged(self) -> int:

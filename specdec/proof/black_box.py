@@ -114,6 +114,20 @@ def limit_after_first(degrees: int, alarm: float) -> float:
     return solve_limit(C_PER_DEGREE * degrees, -math.log(alarm))
 
 
+def noticed_bias(degrees: int, draws: int, alarm: float) -> float:
+    """Return the total variation beyond which `g_test_after_first` is red in 999 of 1,000 samples; at most 1.
+
+    It holds for any decoder whose first token follows the target. Let v be the total variation of the shares after each
+    first token, averaged over the texts. By Pinsker and Jensen, G >= 4 n v². Let TV be the decoder's, and A the cells
+    that it draws too often. v is at least the mean over n texts of (1 if the text is in A, else 0), less the target's
+    probability of A after its first token. The expectation of this mean is TV. By Hoeffding's lemma for the first token
+    and again for the rest, P(v <= TV - e) <= exp(-n e²).
+    """
+    if degrees < 1:
+        return 1.0
+    return min(1.0, math.sqrt(limit_after_first(degrees, alarm) / (4 * draws)) + math.sqrt(math.log(1_000) / draws))
+
+
 def against_distributions(counts: Counts, distributions: Sequence[JointDistribution]) -> list[GTest]:
     """Test the distribution of the first token, then those of the next 1, 2, … tokens given the first token."""
     first, *longer = distributions

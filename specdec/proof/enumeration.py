@@ -58,14 +58,12 @@ class EnumeratingSampler(Sampler):
         return result
 
 
-def paths(
-    run: Callable[[Sampler], Outcome], limit: int, sampler_class: type[EnumeratingSampler] = EnumeratingSampler
-) -> Iterator[tuple[Outcome, float]]:
+def paths(run: Callable[[Sampler], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
     """Yield (outcome, probability) of all random paths of `run`, depth first. Raises TooManyPaths beyond `limit`."""
     script: list[int] = []
     untried: list[list[int]] = []
     for _ in range(limit):
-        sampler = sampler_class(script)
+        sampler = EnumeratingSampler(script)
         sampler.untried = untried
         outcome = run(sampler)
         yield outcome, sampler.probability
@@ -95,11 +93,10 @@ def cycle_paths(
     propose: Callable[[Sampler], Proposal],
     verifier: Callable[[Proposal], Callable[[Sampler], Verdict]],
     limit: int = 100_000,
-    sampler_class: type[EnumeratingSampler] = EnumeratingSampler,
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield the tokens that one cycle emits, and the probability, for each random path."""
-    for proposal, chance in paths(propose, limit, sampler_class):
-        for verdict, p in paths(verifier(proposal), limit, sampler_class):
+    for proposal, chance in paths(propose, limit):
+        for verdict, p in paths(verifier(proposal), limit):
             yield tuple(verdict.emitted(proposal)), chance * p
 
 

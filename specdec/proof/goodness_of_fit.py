@@ -53,13 +53,6 @@ def divergence(cells: Sequence[tuple[float, float]]) -> float:
     return 2 * math.fsum((share * math.log(share / p) if share > 0.0 else 0.0) - share + p for p, share in cells)
 
 
-def growth_of(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return how much G grows on average with each draw from q, and the variance of ln(q / p). Cells are (p, q)."""
-    growth = divergence(cells)
-    squares = math.fsum(q * math.log(q / p) ** 2 for p, q in cells if q > 0.0)
-    return growth, max(0.0, squares - growth * growth / 4)
-
-
 def false_alarm(statistic: float, cells: int, draws: float) -> float:
     """Bound P(G >= statistic) for `draws` draws from any distribution over `cells` cells. One cell may have μ < 5.
 
@@ -156,7 +149,9 @@ def draws_needed(wrong: JointDistribution, right: JointDistribution) -> int | No
     n = 10.0
     while n < max_draws:
         cells = pooled(cells_of_texts, n)
-        (growth, variance), degrees = growth_of(cells), len(cells) - 1
+        growth, degrees = divergence(cells), len(cells) - 1
+        squares = math.fsum(share * math.log(share / p) ** 2 for p, share in cells if share > 0.0)
+        variance = max(0.0, squares - growth * growth / 4)
         least = degrees + n * growth - 3 * math.sqrt(2 * degrees + 4 * n * variance)
         if degrees > 0 and least > limit(len(cells), n):
             return math.ceil(n)

@@ -18,17 +18,24 @@ from typing import Any
 
 from ..engine import Engine
 from ..models.base import LanguageModel
-from ..proof.black_box import against_distributions, distributions_of_cells, model_row, reserve_rest, Row, witness
+from ..proof.black_box import (
+    against_distributions,
+    distributions_of_cells,
+    model_row,
+    noticed_bias,
+    reserve_rest,
+    Row,
+    witness,
+)
 from ..proof.certify import NEAR_TIE
 from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import SMALLEST
 from ..proof.pair import CachedRows, rounded
-from ..proof.power import assumed_draft, power
 from ..types import SamplingParams
 from . import fields
 from .base import Chunk, ServerError, Token
 from .connect import Server
-from .verdict import judge, shown_by
+from .verdict import describe_bias, judge
 
 ALARM = 1e-6  # the largest chance that a lossless server fails one or more tests of its certificate
 DRAWS = 3_000  # texts to sample after each prompt
@@ -50,13 +57,12 @@ CONTEXTS = {
 class Weights:
     target: LanguageModel[Any]
     piece: Callable[[int], str]
-    draft: LanguageModel[Any] | None = None
 
     @classmethod
     def load(cls, target: str) -> Weights:
         """Load a folder, a name on the Hub, or the embedded family in float32. Raises ValueError if that fails."""
         family = Engine(target, dtype="float32", device="cpu").models
-        return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
+        return cls(family.target, family.pieces.piece)
 
 
 @dataclass
@@ -68,6 +74,11 @@ class Context:
     distributions: list[JointDistribution] = field(default_factory=list)
     row: Row | None = None  # gives the target's distribution after a text; cached
     result: dict[str, Any] = field(default_factory=dict)
+
+
+def alarm_of_each(contexts: int, length: int) -> float:
+    """Divide ALARM among all tests: one for each context, each server, and each length of text."""
+    return ALARM / (2 * contexts * length)
 
 
 def certify(
@@ -115,8 +126,7 @@ class Examination:
         self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # ALARM is divided among all tests: one for each context, each server, and each length of text.
-        self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
+        self.alarm = alarm_of_each(len(contexts), self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
         for context in self.contexts:
@@ -128,10 +138,12 @@ class Examination:
             yield self.state(f"the target's distribution: {context.name}")
             context.row = self.row_after(context.prompt, self.params)
             context.distributions = distributions_of_cells(context.row, self.params.max_tokens, SMALLEST / self.draws)
+            degrees = len(context.distributions[-1]) - len(context.distributions[0])
+            context.result["bias"] = rounded(noticed_bias(degrees, self.draws, self.alarm))
         if self.plain and not self.weights:
             for context in self.contexts:
                 yield from self.control(self.plain, context)
-        yield from self.measure()
+        yield self.state(describe_bias([context.result for context in self.contexts], self.draws))
         for context in self.contexts:
             yield from self.test(context)
 
@@ -262,19 +274,6 @@ class Examination:
         if self.weights:
             return str(self.weights.piece(token))
         return self.pieces.get(token, f"#{token}")
-
-    def measure(self) -> Iterator[dict[str, Any]]:
-        """Compute how many draws are needed to show each known mistake."""
-        for context in self.contexts:
-            yield self.state(f"power: {context.name}")
-            assert context.row
-            model = self.weights.draft if self.weights else None
-            draft = model_row(model, context.prompt, self.params) if model else assumed_draft(context.row)
-            temperature = self.params.temperature
-            context.result["needed"] = power(context.row, draft, context.distributions, self.k, temperature, self.alarm)
-        results = [context.result for context in self.contexts]
-        shown, mistakes = len(shown_by(results, self.draws)), len(results[0]["needed"])
-        yield self.state(f"{self.draws} draws at each context show {shown} of {mistakes} known mistakes")
 
     def state(self, doing: str) -> dict[str, Any]:
         self.reported = time.monotonic()

@@ -9,6 +9,7 @@ LOSSLESS = "lossless"
 LOSSY = "not lossless"
 IDLE = "speculation never ran"
 UNKNOWN = "cannot be tested"
+MAX_BIAS = 0.5  # a certificate that would miss larger ones everywhere says nothing
 STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 
 
@@ -35,16 +36,9 @@ def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str,
         ties = [f"In {near_ties} of the contexts, the greedy texts differ, but only because two logits nearly tie."]
     if not result["temperature"]:
         return verdict(LOSSLESS, "The greedy text equals that of plain decoding, token for token.", *ties)
-    draws, shown = result["draws"], len(shown_by(contexts, result["draws"]))
-    if not shown:
-        return verdict(
-            UNKNOWN,
-            f"{draws} draws at each context would have shown none of the known mistakes. Raise the number of draws.",
-        )
-    sentence = (
-        f"Lossless as far as {draws} draws at each context can tell: they would have shown {shown} of "
-        f"{len(contexts[0]['needed'])} known mistakes."
-    )
+    if min(context["bias"] for context in contexts) >= MAX_BIAS:
+        return verdict(UNKNOWN, f"{describe_bias(contexts, result['draws'])}. Raise the number of draws.")
+    sentence = f"Lossless as far as this can tell: {describe_bias(contexts, result['draws'])}."
     silent = ["The server does not report whether it drafted anything."]
     return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
 
@@ -89,7 +83,7 @@ def describe_difference(context: Any) -> str:
     )
 
 
-def shown_by(contexts: Sequence[Any], draws: int) -> list[str]:
-    """Return the known mistakes that `draws` draws would have shown in at least one context."""
-    mistakes = contexts[0]["needed"]
-    return [key for key in mistakes if any((context["needed"][key] or draws + 1) <= draws for context in contexts)]
+def describe_bias(contexts: Sequence[Any], draws: int) -> str:
+    """Say what any mistake must move to be noticed. `bias` of a context is a total variation (`noticed_bias`)."""
+    shares = ", ".join(f"{context['bias']:.0%} of the probability after {context['name']!r}" for context in contexts)
+    return f"{draws} draws at each context show, in 999 of 1,000 certificates, any mistake that moves {shares}"

@@ -206,27 +206,32 @@ CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
 QUOTED = ("draft_model", "early_exit", "prompt_lookup")  # drafters whose acceptance introductions quote
 NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
 WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
-PREDICTIONS = ("predicted_tau", "predicted_cost", "unseen_tau", "unseen_cost")
+HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the prompts, with their rows' weights
 
 
 def account() -> dict[str, Any]:
     """Return what the tab Theory holds against quoted figures, from all reports.
 
     `places`: for each report and drafter, the middle row by speed-up, at the lowest temperature. `spans`: the least and
-    the greatest α and K by drafter and models. `predictions`: rows that compare a prediction with other prompts.
+    the greatest α and K by drafter and models. `predictions`: for each report, drafter and temperature, what half of
+    the prompts predict and the others measured, over all kinds of text by their cycles (equally in older reports).
     """
-    halves = [f"{half}_{name}" for half in ("predicted", "unseen") for name in ("tau", "speedup")]
-    frame = pandas.DataFrame(measured_rows()).reindex(columns=[*WHERE, "source", *NUMBERS, *halves])
+    halves = [f"{half}_{name}" for half in HALVES for name in ("tau", "speedup")]
+    frame = pandas.DataFrame(measured_rows()).reindex(columns=[*WHERE, "source", *NUMBERS, *halves, *HALVES.values()])
     places = []
     for _, group in frame[frame.drafter.isin(CHAINS)].groupby(["drafter", "family", "source", "dtype"], sort=False):
         coldest = group[group.temperature == group.temperature.min()].sort_values("measured_speedup")
         places.append(coldest.iloc[len(coldest) // 2])
     quoted = frame[frame.drafter.isin(QUOTED)].groupby(["drafter", "family"], as_index=False)[["alpha", "k"]]
-    frame = frame.dropna(subset=halves)
-    for half in ("predicted", "unseen"):
+    frame = frame.dropna(subset=halves).fillna(dict.fromkeys(HALVES.values(), 1.0))
+    for half, cycles in HALVES.items():
+        frame[f"{half}_tau"] *= frame[cycles]
         frame[f"{half}_cost"] = frame[f"{half}_tau"] / frame[f"{half}_speedup"]
     place = [name for name in (*WHERE, "source") if name != "domain"]  # over all kinds of text
-    predicted = frame.groupby(place, dropna=False, as_index=False)[list(PREDICTIONS)].mean()
+    sums = frame.groupby(place, dropna=False, as_index=False).sum(numeric_only=True)
+    for half, cycles in HALVES.items():
+        sums[[f"{half}_tau", f"{half}_cost"]] = sums[[f"{half}_tau", f"{half}_cost"]].div(sums[cycles], axis=0)
+    predicted = sums[[*place, *(f"{half}_{name}" for half in HALVES for name in ("tau", "cost"))]]
     return {
         "places": json.loads(pandas.DataFrame(places, columns=[*WHERE, *NUMBERS]).to_json(orient="records")),
         "spans": quoted.agg(lambda column: column.quantile([0, 1]).tolist()).to_dict("records"),

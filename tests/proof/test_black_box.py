@@ -1,10 +1,8 @@
-"""What judges a server by its texts: cells that share out all texts, bounds that hold, a power that comes true."""
+"""What judges a server by its texts: cells that share out all texts, bounds that hold, and a bias that shows."""
 
 import itertools
-import json
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,18 +14,13 @@ from specdec.proof.black_box import (
     distributions_of_cells,
     g_test_after_first,
     model_row,
+    noticed_bias,
     OTHER,
-    Row,
     witness,
 )
 from specdec.proof.enumeration import total_variation
 from specdec.proof.goodness_of_fit import divergence
-from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import toy
-from specdec.proof.power import assumed_draft, OneCycle, power
-from specdec.proof.toys import TableModel
-from specdec.types import SamplingParams
-from specdec.ui.recorded import CERTIFICATES
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7
@@ -93,36 +86,26 @@ def test_draws_from_the_distribution_itself_stay_far_from_red_and_the_first_toke
     assert first.degrees == second.degrees and first.tail == 1.0
 
 
-@pytest.mark.parametrize("key", ["from_target", "draft_bonus", "one_coin", "extra_bonus", "typical"])
-def test_the_distribution_of_a_mistake_is_that_of_the_enumerated_loop(key: str) -> None:
-    """On the toy pair nothing is lumped together. The recorded loop drafts the first token, too: here the text's
-    last one is drawn again, for certain."""
-    pair, kept = toy(), json.loads(CERTIFICATES.read_text(encoding="utf-8"))["toy"][key]["exact"]
-    before, last = pair.text[:-1], pair.text[-1]
-
-    def given(model: TableModel) -> Row:
-        row = model_row(model, before, pair.params)
-        return lambda text: row(text) if text else {token: float(token == last) for token in range(5)}
-
-    cycle = OneCycle(*map(given, pair.models), 2, 0.8)
-    wrongs, rights = cycle.wrong(MISTAKES[key]), cycle.right
-    found = [total_variation(*distributions) for distributions in zip(wrongs[1:], rights[1:], strict=True)]
-    assert found[0] == pytest.approx(kept["tv"][0], rel=2e-3, abs=1e-9)
-    assert (
-        all(one <= whole + 1e-3 for one, whole in zip(found, kept["tv"], strict=True))
-        and found[-1] > kept["tv"][-1] / 4
-    )
-
-
-# Of an algorithm that computed both models and every path of the whole cycle anew for each mistake.
-@pytest.mark.parametrize(("k", "assumed"), [(2, False), pytest.param(4, True, marks=pytest.mark.long)])
-def test_what_is_computed_once_for_all_mistakes_changes_no_number(k: int, assumed: bool) -> None:
-    recorded = json.loads((Path(__file__).parent / "power.json").read_text())
-    models, params = toy().models, SamplingParams(temperature=0.8, max_tokens=k + 2)
-    target, draft = (model_row(model, (0, 1), params) for model in models)
-    cells = distributions_of_cells(target, k + 2, 5 / 3_000)
-    needed = power(target, assumed_draft(target) if assumed else draft, cells, k, 0.8, 1e-8)
-    assert needed == recorded[f"{k} drafts, {'an assumed draft' if assumed else 'the draft model'}"]
+@pytest.mark.parametrize("draws", [1_000, 4_000])
+@pytest.mark.parametrize("part", [slice(-1, None), slice(-2, None), slice(3), slice(None, None, 2)])
+def test_a_bias_beyond_the_noticed_one_is_red_in_every_sample(draws: int, part: slice) -> None:
+    """A share of the probability moves to a few or to half of the texts after each first token, from the others."""
+    first, _, cells = distributions_of_cells(ROW, 3, 5 / draws)
+    bias = noticed_bias(len(cells) - len(first), draws, ALARM)
+    groups = [sorted((cell for cell in cells if cell[0] == token), key=cells.__getitem__) for (token,) in first]
+    favoured = {cell for group in groups for cell in group[part]}
+    masses = [sum(cells[cell] for cell in group if cell not in favoured) for group in groups]
+    share = bias / sum(masses)
+    assert 0.1 < bias < 0.4 and share < 1.0
+    biased = dict[tuple[int, ...], float]()
+    for group, mass in zip(groups, masses, strict=True):
+        gain = 1.0 + share * mass / (sum(cells[cell] for cell in group) - mass)
+        biased |= {cell: cells[cell] * (gain if cell in favoured else 1.0 - share) for cell in group}
+    assert total_variation(biased, cells) == pytest.approx(bias)
+    dice, texts = np.random.default_rng(1), list(biased)
+    for counts in dice.multinomial(draws, list(biased.values()), size=200):
+        assert g_test_after_first(dict(zip(texts, counts.tolist(), strict=True)), first, cells).tail < ALARM
+    assert noticed_bias(0, draws, ALARM) == noticed_bias(5, 10, ALARM) == 1.0
 
 
 def test_the_witness_is_the_token_that_differs() -> None:

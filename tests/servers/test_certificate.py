@@ -1,6 +1,5 @@
 """The certificate of a server, on our own engine behind HTTP: green where it is lossless, red for every mistake."""
 
-import functools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +8,7 @@ from typing import Any
 import pytest
 
 from specdec import cli as terminal
-from specdec.proof import power
-from specdec.proof.mistakes import CATALOGUE, MISTAKES
+from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
 from specdec.servers import vllm
@@ -26,14 +24,7 @@ MANY = 50_000  # texts a request: our server draws them together
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    """Large requests, and a certificate that predicts the draws for a few of the known mistakes."""
     monkeypatch.setattr(vllm, "AT_ONCE", MANY)
-    monkeypatch.setattr(power, "CATALOGUE", [MISTAKES[key] for key in ("accept_all", "from_target", "draft_bonus")])
-
-
-@pytest.fixture
-def every_mistake(quick, monkeypatch) -> None:
-    monkeypatch.setattr(power, "CATALOGUE", CATALOGUE)
 
 
 def told_of(
@@ -53,7 +44,7 @@ def told_of(
 
 
 def weights(pair: ModelPair) -> Weights:
-    return Weights(pair.models[0], pair.piece, pair.models[1])
+    return Weights(pair.models[0], pair.piece)
 
 
 def plain() -> MakeTask:
@@ -66,14 +57,13 @@ REFERENCES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.usefixtures("every_mistake")
 @pytest.mark.parametrize("reference", ["weights", pytest.param("log-probabilities", marks=pytest.mark.long)])
 def test_a_lossless_server_is_green_whatever_it_is_held_against(reference: str) -> None:
     told = told_of(of_pair(toy()), **REFERENCES[reference])
     assert (told["verdict"], told["status"], told["reference"]) == ("lossless", 0, reference)
     (one,) = told["contexts"]
     assert one["greedy"]["equal"] == one["greedy"]["of"] > 40 and one["done"] == 2_000
-    assert sum(n <= 2_000 for n in one["needed"].values() if n) >= 9
+    assert 0.1 < one["bias"] < 0.3 and f"{one['bias']:.0%} of the probability after 'toy'" in told["sentences"][0]
     drafted, accepted = one["drafted"]["sampled"]
     assert drafted > accepted > 0
 
@@ -135,7 +125,7 @@ NO_VERDICT: dict[str, dict[str, Any]] = {
     "does not draw from the distribution that it reports": {"plain": plain(), "kind": Lying},
     "reports no log-probabilities": {"plain": plain(), "tells": False},
     "never drafted": {"weights": weights(other())},  # with other weights; no fault of speculation
-    "none of the known mistakes": {"weights": weights(toy()), "draws": 20},  # would show
+    "Raise the number of draws": {"weights": weights(toy()), "draws": 20},
 }
 
 
@@ -167,26 +157,13 @@ def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path, monk
     assert terminal.main(["certify", "--server", "http://127.0.0.1:9"]) == 2
 
 
-MANY_DRAWS = {"block_residual", "unjudged_fourth", "one_coin"}
-SOME = [key for key in list(MISTAKES)[::8] if key not in MANY_DRAWS]
-
-
-@functools.cache
-def predicted(k: int) -> dict[str, int | None]:
-    told = told_of(of_pair(toy(), k=k), weights=weights(toy()), draws=20_000)
-    assert told["verdict"] == "lossless"
-    return dict(told["contexts"][0]["needed"])
+SMALL = {"residual_epsilon", "coarse_ratio", "block_residual"}  # these move less than 0.5 % of the probability
+SOME = [key for key in list(MISTAKES)[::8] if key not in SMALL]
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("every_mistake")
 @pytest.mark.parametrize("key", SOME)
-def test_every_mistake_is_red_within_three_times_the_predicted_draws(key: str, record_property) -> None:
-    needed = predicted(max(2, MISTAKES[key].least_k))[key]
-    assert needed is not None
-    if needed > 400_000:
-        record_property("figure", f"{key}: would need {needed:,} draws")
-        return
-    told = told_of(of_pair(toy(), MISTAKES[key]), weights=weights(toy()), draws=3 * needed)
-    record_property("figure", f"{key}: {needed:,} predicted, {told['verdict']} after {3 * needed:,}")
+def test_a_mistake_that_moves_a_few_percent_is_red_after_20_000_draws(key: str) -> None:
+    pair, mistake = toy(), MISTAKES[key]
+    told = told_of(of_pair(pair, mistake, k=max(pair.k, mistake.least_k)), weights=weights(pair), draws=20_000)
     assert told["verdict"] == "not lossless" and any(told["contexts"][0]["red"])

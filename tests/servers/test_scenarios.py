@@ -87,7 +87,7 @@ def verdict(
             return [run(sampler(params.seed + place)) for place in range(n)]
 
     with serving(lambda prompt, params: plant(made(prompt, params)), lambda _: prompt, kind=Wrong) as address:
-        weights = Weights(pair.models[0], pair.piece, pair.models[1])
+        weights = Weights(pair.models[0], pair.piece)
         *_, last = certify(connect(address), None, weights, 0.8, draws, contexts={"toy": "text"})
     return last["verdict"]
 

@@ -9,6 +9,8 @@ from statistics import median
 from typing import Any
 
 from specdec.bench.digest import changed
+from specdec.proof.black_box import noticed_bias
+from specdec.servers.certificate import alarm_of_each
 from specdec.ui.results import SHOWN
 
 from . import trust
@@ -303,18 +305,26 @@ NAMES = {"smollm2": "SmolLM2-135M"}  # certificates of the embedded pair name no
 def certificates(report: Any) -> str:
     """Write a line for each certificate of a server."""
     head = ["engine", "version", "method", "T", "draws × prompts", "verdict"]
-    head += ["known mistakes that would have shown", "seconds", "date"]
+    head += ["bias that would have shown, %", "seconds", "date"]
     rows = []
     for row in report["rows"]:
-        power = f"{row['shown']} of {row['known']}" if row["shown"] is not None else "–"
         draws = f"{row['draws']:,} × {len(row['contexts'])}" if row["draws"] else f"greedy × {len(row['contexts'])}"
         verdict = f"**{row['verdict']}**" if row["status"] else row["verdict"]
         verdict += ": greedy text alone" if row["status"] and not is_wrong(row) else ""
         parts = f"`{row['method']}`", row["note"], *filters(row), NAMES.get(row.get("family", ""), "")
         method = ", ".join(part for part in parts if part)
         setting = [row["engine"], row["version"], method, f"{row['temperature']:g}"]
-        rows.append([*setting, draws, verdict, power, str(row["seconds"]), row["date"]])
+        rows.append([*setting, draws, verdict, biases(row), str(row["seconds"]), row["date"]])
     return table(head, rows)
+
+
+def biases(row: Any) -> str:
+    """Return what a lossless row's draws would have noticed after each prompt."""
+    if row["status"] or not row["draws"]:
+        return "–"
+    alarm = alarm_of_each(len(row["contexts"]), row["length"])
+    degrees = [context["tests"][-1][1] for context in row["contexts"]]
+    return " · ".join(f"{100 * noticed_bias(each, row['draws'], alarm):.0f}" for each in degrees)
 
 
 def filters(row: Any) -> list[str]:
