@@ -23,12 +23,12 @@ def doctor(
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
     better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
-    lines = [line for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()] if prompts else []
-    if prompts and not lines:
-        raise ValueError(f"{prompts} holds no prompt; write one a line")
+    from ..families import hub
+
+    lines = hub.read_prompts(prompts) if prompts else []
     if save is not None:
         check_writable(save)
-    from ..families import doctor, hub, zoo
+    from ..families import doctor, zoo
 
     folder = hub.find(draft)
     family = zoo.load_pair(target)

@@ -13,7 +13,7 @@ from . import chat, hub, published
 
 
 def files(family: str) -> dict[str, bytes]:
-    """Return the contents of the files by name. Raises ValueError if the family cannot be loaded."""
+    """Return the contents of the files by name. Raises Refused if the family cannot be loaded."""
     if family == EMBEDDED:
         folder = FAMILY
         return {
@@ -22,12 +22,13 @@ def files(family: str) -> dict[str, bytes]:
             "tokenizer": (folder / "tokenizer/tokenizer.json").read_bytes(),
         }
     place = hub.find(family)
-    tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
-    header = {
-        "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
-        "ends": sorted(published.end_tokens(place)),
-    }
-    return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
+    with hub.reading(family):
+        tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
+        header = {
+            "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
+            "ends": sorted(published.end_tokens(place)),
+        }
+        return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, Regex, Tokenizer
 
 from ..models.gguf_header import Header
+from ..types import Refused
 
 # ggml's types of tokens; 1 is a normal token
 CONTROL = 3
@@ -26,7 +27,7 @@ ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if th
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
-    """Make the tokenizer of a GGUF file. Raises ValueError for a kind that is not supported."""
+    """Make the tokenizer of a GGUF file. Raises Refused for a kind that is not supported."""
     kind, split = header.value("tokenizer.ggml.model"), SPLITS.get(header.value("tokenizer.ggml.pre", ""), "")
     if kind == "llama":
         from transformers import AutoTokenizer
@@ -37,7 +38,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
         tokenizer = byte_level_of(header, split)
     else:
         name = header.value("tokenizer.ggml.pre", "")
-        raise ValueError(f"its tokenizer is of the kind {kind} {name}; supported are {', '.join(SPLITS)}")
+        raise Refused(f"its tokenizer is of the kind {kind} {name}; supported are {', '.join(SPLITS)}")
     begins = header.value("tokenizer.ggml.add_bos_token", kind == "llama" or split == LLAMA3)
     if begins and (first := control(header, "bos")):  # transformers 5.20 leaves it out
         bos = (first, header.value("tokenizer.ggml.bos_token_id"))

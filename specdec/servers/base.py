@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import FinishReason
-from ..types import TranslatableText
+from ..types import Refused, TranslatableText
 
 
-class ServerError(ValueError):
+class ServerError(Refused):
     """A server cannot be used as requested. `sentence` is the message, without the API key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
@@ -43,7 +43,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The next part of a text and its tokens. `drafted` and `accepted` are running sums, None if not sent."""
+    """The next part of a text with its tokens: of one cycle, if the server tells cycles apart, or what came together.
+
+    `drafted` and `accepted` count this cycle's draft. They are None if the server does not report it.
+    """
 
     text: str
     tokens: tuple[Token, ...]
