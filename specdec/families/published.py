@@ -20,13 +20,13 @@ from ..drafters.block import BlockHead, BlockLayout
 from ..drafters.eagle3 import default_taps, Eagle3Head, INPUT_NORM, layer_config
 from ..drafters.medusa import MedusaHeads
 from ..drafters.mtp import MTPHead
-from ..models import gguf, gguf_header
+from ..models import gguf_header
 from ..models.base import LoadedModel, Target
-from ..models.checkpoint import check_tensors, open_weights, read_config, section
+from ..models.checkpoint import open_weights, read_config, section
 from ..models.config import Config, is_ours
 from ..models.files import brief, read_json
 from ..models.grouped import CODE_TYPES, GGUF
-from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
+from ..models.hugging_face import checked, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import ReducedDraft
@@ -52,10 +52,9 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
 
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
     """Load the drafter in `folder` for `target`. Raises Refused if it does not fit."""
-    weights = open_weights(folder)
     # Heads are rounded only if their file is packed in 8 bits, or if `specdec train` wrote them.
     stored = draft_dtype(target.device) if is_packed(folder) else None
-    return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
+    return load_head(folder, open_weights(folder), target, stored) or draft_model(folder, target, tokenizer)
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
@@ -146,21 +145,15 @@ def model_in_memory(model: Any) -> HuggingFaceModel:
         return HuggingFaceModel(model)
 
 
-def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
-    """Load a draft model, and cut its vocabulary to the target's."""
-    config = read_config(folder)
+def draft_model(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Model:
+    """Load a draft model in the precision of its target, and cut its vocabulary to the target's."""
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
-    draft: Model
-    if is_ours(config):
-        parsed = Config.parse(config)
-        check_tensors(weights, parsed.tensors(weights))
-        both_gguf = target.stored == GGUF and isinstance(weights, gguf.Stored)
-        stored = torch.int8 if target.stored == GGUF and not both_gguf else target.stored
-        draft = Transformer(parsed, weights, target.dtype, target.device, stored)
-    else:
-        dtype = target.dtype if target.stored in CODE_TYPES else target.stored
-        draft = HuggingFaceModel(build(config_of(config), dict(weights), dtype, target.device))
-    draft.source = folder
+    stored = target.stored
+    if stored in CODE_TYPES and not is_ours(read_config(folder)):
+        stored = None
+    elif stored == GGUF and not gguf_header.is_file(folder):
+        stored = torch.int8
+    draft = load_model(folder, target.dtype, target.device, stored)
     cut_vocabulary(draft, target.vocabulary)
     return draft
 

@@ -9,6 +9,7 @@ compared, too. See `specdec certify`.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections import Counter
@@ -106,13 +107,12 @@ class Examination:
     batch: int
     pieces: dict[int, str] = field(default_factory=dict)
     contexts: list[Context] = field(default_factory=list)
-    requests: int = 0
+    seeds: Iterator[int] = field(default_factory=functools.partial(itertools.count, STRIDE + 1, STRIDE))
 
     def __post_init__(self) -> None:
         self.began, self.reported = time.monotonic(), 0.0
         self.k = min(self.server.facts.k or 4, 6)
         self.params = replace(self.params, max_tokens=max(4, self.k + 2))
-        self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         # ALARM is divided among all tests: one for each context, each server, and each length of text.
@@ -154,7 +154,7 @@ class Examination:
         result = {"equal": equal, "of": len(plain), "gap": None if gap is None else rounded(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
-            sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
+            sampled = replace(params, temperature=self.params.temperature, seed=next(self.seeds))
             drafted["sampled"] = self.stream(self.server, context, sampled)[1]
         context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
@@ -244,7 +244,7 @@ class Examination:
     def draw(self, server: Server, context: Context, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
         """Sample texts for one context and add them to `texts`. Yield their number, every few seconds."""
         while (done := texts.total()) < self.draws:
-            params = replace(self.params, seed=self.fresh_seed())
+            params = replace(self.params, seed=next(self.seeds))
             batch = server.sample(context.prompt, params, min(self.batch, self.draws - done))
             if any(len(text) != params.max_tokens for text in batch) or not batch:
                 raise ServerError(
@@ -253,10 +253,6 @@ class Examination:
             texts.update(batch)
             if time.monotonic() - self.reported > REPORT_EVERY_S:
                 yield texts.total()
-
-    def fresh_seed(self) -> int:
-        self.requests += 1
-        return 1 + STRIDE * self.requests
 
     def piece(self, token: int) -> str:
         if self.weights:
@@ -284,7 +280,7 @@ class Examination:
             "temperature": self.params.temperature,
             "draws": self.draws if self.params.temperature > 0 else 0,
             "length": self.params.max_tokens,
-            "reference": self.reference,
+            "reference": "weights" if self.weights else "log-probabilities",
             "doing": doing,
             "seconds": round(self.reported - self.began, 1),
             "contexts": [dict(context.result) | {"done": context.texts.total()} for context in self.contexts],

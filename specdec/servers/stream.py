@@ -1,7 +1,7 @@
 """Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx limits the time to connect. `Deadline` limits the time of an answer or event, which a server could send byte by
-byte, and a client's total time.
+httpx limits the time to connect. A `Client` limits the time of an answer or event, which a server could send byte by
+byte, and the time of all its requests together.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import socket
 import ssl
 import threading
 import time
-import weakref
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,34 +21,6 @@ from .base import ServerError
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
 MAX_EXCERPT = 120  # most characters to quote of a server's error message
-
-
-class Deadline(threading.Event):
-    """Closes a client's connections when this event is set, even if the server is silent. `watch` sets it at `due`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.due = 0.0
-        self._sockets = weakref.WeakSet[socket.socket]()
-
-    def set(self) -> None:
-        super().set()
-        for open_socket in tuple(self._sockets):
-            with contextlib.suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
-
-    def watch(self, ended: threading.Event) -> None:
-        """Wait until `due`, which may move meanwhile, or until the request has `ended`."""
-        while not ended.wait(max(0.0, self.due - time.monotonic())):
-            if time.monotonic() >= self.due:
-                return self.set()
-
-    def connected(self, name: str, info: dict[str, Any]) -> None:
-        """Remember the socket of a request. httpx calls this through its extension `trace`."""
-        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._sockets.add(info["return_value"].get_extra_info("socket"))
-            if self.is_set():  # it was set before this request had a socket
-                self.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +43,8 @@ class Client:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
         self.limits, self._key = limits or Limits(), key
-        self._deadline, self._until = Deadline(), time.monotonic() + self.limits.total_s
+        self._expired, self._due = threading.Event(), 0.0
+        self._until = time.monotonic() + self.limits.total_s
         trusted = ssl.create_default_context()  # the system's certificate authorities, or those in SSL_CERT_FILE
         self._http = httpx.Client(
             base_url=origin,
@@ -108,7 +80,7 @@ class Client:
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
                         raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
-                    self._deadline.due = self._until  # while the caller has the event
+                    self._due = self._until  # while the caller has the event
                     yield event, at
                     self._wait()
         raise ServerError("The server broke off in the middle of its answer.")
@@ -127,28 +99,42 @@ class Client:
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. Errors of httpx until the end of the `with` block become ServerErrors."""
-        deadline, ended = self._deadline, threading.Event()
+        sockets, ended = list[socket.socket](), threading.Event()
+
+        def connected(name: str, info: dict[str, Any]) -> None:
+            if name.endswith(("connect_tcp.complete", "start_tls.complete")):
+                sockets.append(info["return_value"].get_extra_info("socket"))
+
         self._wait()
-        threading.Thread(target=deadline.watch, args=(ended,), daemon=True).start()
-        method, trace = "GET" if body is None else "POST", {"trace": deadline.connected}
+        threading.Thread(target=self._watch, args=(sockets, ended), daemon=True).start()
+        method = "GET" if body is None else "POST"
         try:
-            with self._http.stream(method, path, json=body, extensions=trace) as response:
+            with self._http.stream(method, path, json=body, extensions={"trace": connected}) as response:
                 yield response
         except httpx.HTTPError as error:
-            if not deadline.is_set():
+            if not self._expired.is_set():
                 raise ServerError(
                     "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
                     message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
             ended.set()
-        if deadline.is_set():
-            seconds = self.limits.total_s if deadline.due == self._until else self.limits.silence_s
+        if self._expired.is_set():
+            seconds = self.limits.total_s if self._due == self._until else self.limits.silence_s
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=seconds)
 
     def _wait(self) -> None:
         """Give the server `silence_s` for the next answer or event."""
-        self._deadline.due = min(self._until, time.monotonic() + self.limits.silence_s)
+        self._due = min(self._until, time.monotonic() + self.limits.silence_s)
+
+    def _watch(self, sockets: list[socket.socket], ended: threading.Event) -> None:
+        """Close the sockets of a request, even if the server is silent, once it is due, which may move meanwhile."""
+        while not ended.wait(max(0.01, self._due - time.monotonic())):
+            if time.monotonic() >= self._due:
+                self._expired.set()
+                for each in sockets:
+                    with contextlib.suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)
 
     def _check(self, response: httpx.Response) -> None:
         """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""
