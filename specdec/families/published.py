@@ -148,7 +148,7 @@ def model_in_memory(model: Any) -> HuggingFaceModel:
 def draft_model(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Model:
     """Load a draft model in the precision of its target, and cut its vocabulary to the target's."""
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
-    stored = target.stored
+    stored: torch.dtype | None = target.stored
     if stored in CODE_TYPES and not is_ours(read_config(folder)):
         stored = None
     elif stored == GGUF and not gguf_header.is_file(folder):

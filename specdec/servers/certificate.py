@@ -64,7 +64,6 @@ class Weights:
 class Context:
     name: str
     prompt: tuple[int, ...]
-    plain_texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
     row: Row | None = None  # gives the target's distribution after a text; cached
@@ -78,7 +77,6 @@ def certify(
     temperature: float = 0.8,
     draws: int = DRAWS,
     contexts: Mapping[str, str] = CONTEXTS,
-    batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
     """Yield the certificate as it grows, ready for JSON. Only the last version has the verdict and its sentences.
 
@@ -86,7 +84,7 @@ def certify(
     """
     if plain is None and weights is None:
         raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
-    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws, batch)
+    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws)
     error = None
     try:
         yield from examination.run(contexts)
@@ -104,7 +102,6 @@ class Examination:
     weights: Weights | None
     params: SamplingParams
     draws: int
-    batch: int
     pieces: dict[int, str] = field(default_factory=dict)
     contexts: list[Context] = field(default_factory=list)
     seeds: Iterator[int] = field(default_factory=functools.partial(itertools.count, STRIDE + 1, STRIDE))
@@ -191,14 +188,15 @@ class Examination:
 
     def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
         """Check that the plain server, asked for many texts at once, samples from the distribution that it reports."""
-        for done in self.draw(plain, context, context.plain_texts):
+        texts = Counter[tuple[int, ...]]()
+        for done in self.draw(plain, context, texts):
             yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
-        if any(test.tail < self.alarm for test in against_distributions(context.plain_texts, context.distributions)):
+        if any(test.tail < self.alarm for test in against_distributions(texts, context.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
                 "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
                 "judge by the target's weights.",
-                n=self.batch,
+                n=BATCH,
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -245,7 +243,7 @@ class Examination:
         """Sample texts for one context and add them to `texts`. Yield their number, every few seconds."""
         while (done := texts.total()) < self.draws:
             params = replace(self.params, seed=next(self.seeds))
-            batch = server.sample(context.prompt, params, min(self.batch, self.draws - done))
+            batch = server.sample(context.prompt, params, min(BATCH, self.draws - done))
             if any(len(text) != params.max_tokens for text in batch) or not batch:
                 raise ServerError(
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens

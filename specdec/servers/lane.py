@@ -30,8 +30,6 @@ from .base import Chunk, Ending, ServerError, Token
 from .connect import Server
 from .steps import make_steps
 
-KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
-
 
 def race(
     server: Server,
@@ -99,7 +97,7 @@ def watch(
         if ending.reason == "length" and max_tokens < params.max_tokens:
             ending = replace(ending, reason="context")
     except ServerError as failure:
-        ending, error = Ending("failed", 0.0), failure
+        ending, error = Ending("failed"), failure
     steps, counted = make_steps(chunks, ending, facts.speculates)
     events, text = list(cycles(lane, steps)), "".join(chunk.text for chunk in chunks)
     first, last = (steps[0].at, steps[-1].at) if steps else (0.0, 0.0)
@@ -109,7 +107,7 @@ def watch(
     if error is not None:
         failed = Failed(lane, len(steps), "engine", error.sentence, True, last)
         return [started, *events, failed, finished]
-    drafted, accepted = (ending.drafted, ending.accepted) if counted == "totals" else (None, None)
+    drafted, accepted = (counted == "totals" and ending.counts) or (None, None)
     return [started, *events, replace(finished, counted=counted, drafted=drafted, accepted=accepted)]
 
 
@@ -146,8 +144,8 @@ def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
         yield Verified(lane, cycle, positions, at, step.at, row, chance(target_token), bonus=bonus)
         at, total = step.at, total + len(step.tokens)
         ids, pieces = tuple(map(id_of, step.tokens)), tuple(x.piece for x in step.tokens)
-        accepted, kind = min(accepted, len(ids)), KINDS[all_accepted]
-        yield Committed(lane, cycle, ids, pieces, accepted, kind, step.text, total, at)
+        kind: Kind = "bonus" if all_accepted else "resampled"
+        yield Committed(lane, cycle, ids, pieces, min(accepted, len(ids)), kind, step.text, total, at)
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:

@@ -69,7 +69,7 @@ class LlamaCpp:
                 yield cycle
                 cycle = None
             if last:
-                yield Ending(finish(data), arrived, drafted=drafted, accepted=accepted)
+                yield Ending(finish(data), (drafted, accepted))
                 return
             if cycle is None:
                 cycle = Chunk("", (), arrived, drafted - sums[0], accepted - sums[1])

@@ -29,7 +29,7 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
         # A step without a draft and a step that accepts nothing both write one token, and cannot be told apart.
         unambiguous = 0 not in accepted or not any(None in indices for indices in aligned)
         return steps, "exact" if one_each and unambiguous else "merged"
-    if speculates is False or ending.drafted == 0:
+    if speculates is False or (ending.counts and not ending.counts[0]):
         return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
     return [first, *rest], "totals"
 

@@ -11,7 +11,6 @@ import ssl
 import threading
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -21,35 +20,26 @@ from .base import ServerError
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
 MAX_EXCERPT = 120  # most characters to quote of a server's error message
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on a server's seconds and bytes. `silence_s` is for an answer, or each event of a stream.
-
-    `total_s` is for all requests together, `answer_bytes` for each.
-    """
-
-    connect_s: float = 10.0
-    silence_s: float = 120.0
-    total_s: float = 3_600.0
-    answer_bytes: int = 16_000_000
+CONNECT_S = 10.0
+SILENCE_S = 120.0  # until an answer is complete, or until the next event of a stream
+TOTAL_S = 3_600.0  # of all requests of a client together
+ANSWER_BYTES = 16_000_000  # of each answer
 
 
 class Client:
     """Sends requests to one server. Proxies, netrc and redirects are off, so that no other server gets a request."""
 
-    def __init__(self, origin: str, key: str = "", limits: Limits | None = None) -> None:
+    def __init__(self, origin: str, key: str = "", total_s: float = TOTAL_S) -> None:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
-        self.limits, self._key = limits or Limits(), key
+        self._key, self._total_s = key, total_s
         self._expired, self._due = threading.Event(), 0.0
-        self._until = time.monotonic() + self.limits.total_s
+        self._until = time.monotonic() + total_s
         trusted = ssl.create_default_context()  # the system's certificate authorities, or those in SSL_CERT_FILE
         self._http = httpx.Client(
             base_url=origin,
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=httpx.Timeout(None, connect=self.limits.connect_s),
+            timeout=httpx.Timeout(None, connect=CONNECT_S),
             transport=httpx.HTTPTransport(verify=trusted, trust_env=False, retries=CONNECT_RETRIES, limits=NO_REUSE),
             trust_env=False,
         )
@@ -92,8 +82,8 @@ class Client:
             self._check(response)
             for block in response.iter_raw():
                 size += len(block)
-                if size > self.limits.answer_bytes:
-                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer_bytes)
+                if size > ANSWER_BYTES:
+                    raise ServerError("The server sent more than {limit} bytes.", limit=ANSWER_BYTES)
                 yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
@@ -120,12 +110,12 @@ class Client:
         finally:
             ended.set()
         if self._expired.is_set():
-            seconds = self.limits.total_s if self._due == self._until else self.limits.silence_s
+            seconds = self._total_s if self._due == self._until else SILENCE_S
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=seconds)
 
     def _wait(self) -> None:
-        """Give the server `silence_s` for the next answer or event."""
-        self._due = min(self._until, time.monotonic() + self.limits.silence_s)
+        """Give the server SILENCE_S for the next answer or event."""
+        self._due = min(self._until, time.monotonic() + SILENCE_S)
 
     def _watch(self, sockets: list[socket.socket], ended: threading.Event) -> None:
         """Close the sockets of a request, even if the server is silent, once it is due, which may move meanwhile."""

@@ -40,7 +40,7 @@ def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(se
     server.release.set()
     list(hub.fetch(["some/model"], 10**9))
     assert server.ranges and min(server.ranges) > 10_000_000
-    server.shutdown()
+    server.close()
     place = hub.find("some/model")
     assert {file.name for file in place.iterdir()} == {"config.json", "model.safetensors"}
     assert (place / "model.safetensors").read_bytes() == CONTENT

@@ -13,7 +13,6 @@ from specdec.proof import power
 from specdec.proof.mistakes import CATALOGUE, MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
-from specdec.servers import vllm
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
@@ -27,7 +26,7 @@ MANY = 50_000  # texts a request: our server draws them together
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
     """Large requests, and a certificate that predicts the draws for a few of the known mistakes."""
-    monkeypatch.setattr(vllm, "AT_ONCE", MANY)
+    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
     monkeypatch.setattr(power, "CATALOGUE", [MISTAKES[key] for key in ("accept_all", "from_target", "draft_bonus")])
 
 
@@ -48,7 +47,7 @@ def told_of(
     """The whole certificate of that engine as a server; `tells` and `kind` are the plain server's."""
     with serving(task) as address, serving(plain or task, tells=tells, kind=kind) as beside:
         other = connect(beside) if plain else None
-        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE, batch=MANY)
+        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE)
     return json.loads(json.dumps(told))
 
 
@@ -155,8 +154,7 @@ ASKED = ("--draws", "100", "--json")
 
 
 @pytest.mark.long
-def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
+def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path) -> None:
     with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
         assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1
         out, progress = capsys.readouterr()
