@@ -22,7 +22,7 @@ from ..types import Refused
 from . import chat, hub, presets
 from .formats import head_format
 from .published import eagle3_taps, load_tokenizer
-from .zoo import draft_folders, folder_of
+from .zoo import draft_folders, target_folder, tokenizer_folder
 
 TARGET = "target"
 HEADS = ("medusa", "eagle3")  # folders of a family that are written
@@ -37,9 +37,8 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
     `target` is "embedded", a folder with target/ and tokenizer/, or what `zoo.load_pair` takes. 8-bit weights and those
     of a GGUF file become float32 without loss. Raises Refused for existing folders, and drafters in other formats.
     """
-    folder = folder_of(target)
-    place = folder / TARGET if (folder / TARGET).is_dir() else hub.find(target)
-    tokenizer = folder / "tokenizer" if place.parent == folder else place
+    folder = hub.find(target)
+    place, tokenizer = target_folder(folder), tokenizer_folder(folder)
     places = {name: folder / name for name in HEADS if (folder / name).is_dir()}
     places |= {Path(draft).name: hub.find(draft) for draft in drafts or presets.drafters_of(target)}
     places |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()} | {TARGET: place}

@@ -181,11 +181,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
         family.name = name
         return family
-    return load_folder(folder_of(name), name, dtype, device)
-
-
-def folder_of(name: str) -> Path:
-    return FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name)
+    return load_folder(FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name), name, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -202,7 +198,9 @@ def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.
 def resolve_device(device: str) -> str:
     """Replace "auto" by "cuda" if a GPU works, otherwise by "cpu". Raises Refused for "cuda" without a GPU."""
     if device != "auto":
-        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        if (kind := device.partition(":")[0]) not in ("cpu", "cuda"):
+            raise Refused(f"there is no device {device!r}; choose from cpu, cuda, auto")
+        if kind == "cuda" and not torch.cuda.is_available():
             raise Refused("torch sees no NVIDIA GPU here; use --device cpu")
         return device
     try:
@@ -306,10 +304,9 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
 
 def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Family:
     """Load a checkpoint with its tokenizer and chat template, or the target of a family's folder, without drafters."""
-    folder = target_folder(place)
-    tokenizer_folder = place if folder == place else place / "tokenizer"
-    model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(tokenizer_folder)
-    tokenizer = published.load_tokenizer(tokenizer_folder)
+    folder, words = target_folder(place), tokenizer_folder(place)
+    model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(words)
+    tokenizer = published.load_tokenizer(words)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     ends = published.end_tokens(folder)
     # A family learned from texts in a row, so each begins with the token that ended the one before.
@@ -320,6 +317,10 @@ def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored:
 def target_folder(place: Path) -> Path:
     """Return the folder of the target in a family's folder; any other place itself."""
     return place / "target" if (place / "target").is_dir() else place
+
+
+def tokenizer_folder(place: Path) -> Path:
+    return place / "tokenizer" if (place / "target").is_dir() else place
 
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:

@@ -19,6 +19,7 @@ from specdec.families import published, zoo
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
+from specdec.types import Refused
 from tests.families.test_published import in_shards, plain_config, speculators, words, written
 from tests.toyheads import decoder, eagle3_weights, TARGET
 
@@ -194,7 +195,7 @@ def truncate(path: Path, length: int) -> None:
 
 
 def refused(call: Callable[[], Any], folder: Path, reason: str) -> None:
-    with pytest.raises(ValueError, match=f"^{folder}.*{reason}") as caught:
+    with pytest.raises(Refused, match=f"^{folder}.*{reason}") as caught:
         call()
     assert "\n" not in str(caught.value) and len(str(caught.value).removeprefix(str(folder))) < 400
 

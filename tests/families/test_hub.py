@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from specdec.families import hub
-from specdec.types import TranslatableText
+from specdec.types import Refused, TranslatableText
 from tests.families import hubserver
 
 CONTENT = b"0123456789" * 2_400_000  # the library counts in steps of 10 MiB
@@ -25,7 +25,7 @@ def server(monkeypatch, tmp_path) -> Iterator[hubserver.Hub]:
 
 
 def refusal(name: str = "some/model", memory: int = 10**9) -> str:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(Refused) as refused:
         list(hub.fetch([name], memory))
     assert isinstance(refused.value.args[0], TranslatableText) and not hub.is_on_disk(name)
     return str(refused.value)
