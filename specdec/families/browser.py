@@ -15,11 +15,10 @@ from . import chat, hub, published
 def files(family: str) -> dict[str, bytes]:
     """Return the contents of the files by name. Raises Refused if the family cannot be loaded."""
     if family == EMBEDDED:
-        folder = FAMILY
         return {
-            "target": weights(folder / "target"),
-            "draft": weights(folder / "draft_model"),
-            "tokenizer": (folder / "tokenizer/tokenizer.json").read_bytes(),
+            "target": weights(FAMILY / "target"),
+            "draft": weights(FAMILY / "draft_model"),
+            "tokenizer": (FAMILY / "tokenizer/tokenizer.json").read_bytes(),
         }
     place = hub.find(family)
     with hub.reading(family):

@@ -32,6 +32,7 @@ from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import Refused, SamplingParams
+from . import hub
 from .chat import Chat
 from .formats import head_format
 from .published import head_of
@@ -173,7 +174,8 @@ class Examination:
         self.family, self.texts = family, texts
         if not isinstance(family.target, Transformer):
             raise Refused("transformers runs this target; heads need one that SpecDec's own decoder runs")
-        self.config, self.weights = read_config(folder), dict(open_weights(folder))
+        with hub.reading(folder):
+            self.config, self.weights = read_config(folder), dict(open_weights(folder))
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
         if head_format(self.config, self.weights) not in KINDS:
             raise Refused("this is a draft model; the doctor examines heads, which read the target's states")
@@ -337,7 +339,7 @@ def attention(size: int, heads: int, kv_heads: int) -> dict[str, Any]:
 
 def with_swapped_inputs(weights: Weights) -> Weights:
     """Exchange the halves of those matrices that read the embedding of a token beside the target's states."""
-    layers = r"^eh_proj" if "eh_proj.weight" in weights else r"self_attn\.[qkv]_proj"
+    layers = r"^eh_proj\.weight" if "eh_proj.weight" in weights else r"self_attn\.[qkv]_proj\.weight"
     swapped = {name: torch.cat(w.chunk(2, -1)[::-1], -1) for name, w in weights.items() if re.search(layers, name)}
     return weights | swapped
 

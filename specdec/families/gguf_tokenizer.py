@@ -11,10 +11,6 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from ..models.gguf_header import Header
 from ..types import Refused
 
-# ggml's types of tokens; 1 is a normal token
-CONTROL = 3
-USER_DEFINED = 4
-UNUSED = 5
 REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
@@ -48,14 +44,16 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 def byte_level_of(header: Header, split: str) -> Tokenizer:
     """Make a byte-level tokenizer with the file's own control tokens."""
+    from gguf import TokenType
+
     texts = header.value("tokenizer.ggml.tokens")
-    types = header.value("tokenizer.ggml.token_type", [1] * len(texts))
+    types = header.value("tokenizer.ggml.token_type", [TokenType.NORMAL] * len(texts))
     # Padding rows, which the converter calls [PAD…], are left out.
-    table = {text: i for i, text in enumerate(texts) if not (types[i] == UNUSED and text.startswith("[PAD"))}
+    table = {text: i for i, text in enumerate(texts) if not (types[i] == TokenType.UNUSED and text.startswith("[PAD"))}
     tokenizer = byte_level(split, table, header.value("tokenizer.ggml.merges"))
-    controls = [text for text, i in table.items() if types[i] == CONTROL]
+    controls = [text for text, i in table.items() if types[i] == TokenType.CONTROL]
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in controls])
-    user_defined = [text for text, i in table.items() if types[i] == USER_DEFINED]
+    user_defined = [text for text, i in table.items() if types[i] == TokenType.USER_DEFINED]
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in user_defined])
     return tokenizer
 

@@ -70,7 +70,8 @@ class Stub:
                 reply = answer(asked[-1])
                 self.close_connection = True
                 sized = "content-length" in reply.headers
-                headers = {"content-type": reply.type} | ({} if sized else {"transfer-encoding": "chunked"})
+                headers = {"content-type": reply.type, "connection": "close"}
+                headers |= {} if sized else {"transfer-encoding": "chunked"}
                 with contextlib.suppress(OSError):
                     self.send_response(reply.status)
                     for name, value in (headers | reply.headers).items():
