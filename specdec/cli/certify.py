@@ -33,12 +33,11 @@ def certify(
     """
     from ..servers import certificate
     from ..servers.connect import connect_pair
-    from ..servers.stream import Limits
 
     if out:
         check_writable(out)
-    limits = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
-    judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), limits)
+    total_s = HOUR_S * max(1.0, draws / certificate.DRAWS)
+    judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), total_s)
     if not plain and not target:
         raise ValueError(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "

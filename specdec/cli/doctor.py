@@ -23,12 +23,12 @@ def doctor(
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
     better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
-    lines = [line for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()] if prompts else []
-    if prompts and not lines:
-        raise ValueError(f"{prompts} holds no prompt; write one a line")
+    from ..families import hub
+
+    lines = hub.read_prompts(prompts) if prompts else []
     if save is not None:
         check_writable(save)
-    from ..families import doctor, hub, zoo
+    from ..families import doctor, zoo
 
     folder = hub.find(draft)
     family = zoo.load_pair(target)
@@ -43,13 +43,10 @@ def doctor(
     if result.status == 1 and fix:
         complete = doctor.fix(folder, result.best.conventions)
         print(f"{folder / 'config.json'} is written." if complete else "config.json alone cannot mend it.")
-    if result.status == 0 or save is not None:
+    if save is not None:
         loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded
-        if result.status == 0:
-            print(pays(family, loaded.method.name, result.stated.by_place))
-        if save is not None:
-            record(family, loaded.method.name, chosen[0], save)
+        record(family, loaded.method.name, chosen[0], save)
     return result.status
 
 
@@ -77,20 +74,6 @@ def report(result: Any) -> list[str]:
 
 def places(attempt: Any) -> str:
     return " ".join(f"{beta:.2f}" for beta in attempt.by_place)
-
-
-def pays(family: Any, name: str, overlaps: list[float]) -> str:
-    """Say whether drafting with a head that is right pays on this machine."""
-    from ..figures.theory import tokens_by_position
-    from ..lanes.probe import probe
-
-    costs = probe(family, name).at(1.0)
-    speedups = {k: tokens_by_position(overlaps, k) / costs.cycle(k) for k in range(1, len(overlaps) + 1)}
-    k = max(speedups, key=lambda depth: speedups[depth])
-    c, v = (costs.cycle(k) - costs.verify(k)) / k, costs.verify(k)
-    verdict = "Drafting pays here" if speedups[k] > 1 else "The head is right, but drafting does not pay here"
-    facts = f"a drafted token costs c = {c:.2f} of a step, a check v = {v:.2f}; expected {speedups[k]:.2f}×"
-    return f"{verdict}, K = {k}: {facts}."
 
 
 def record(family: Any, name: str, prompt: str, path: Path) -> None:

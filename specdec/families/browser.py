@@ -13,21 +13,21 @@ from . import chat, hub, published
 
 
 def files(family: str) -> dict[str, bytes]:
-    """Return the contents of the files by name. Raises ValueError if the family cannot be loaded."""
+    """Return the contents of the files by name. Raises Refused if the family cannot be loaded."""
     if family == EMBEDDED:
-        folder = FAMILY
         return {
-            "target": weights(folder / "target"),
-            "draft": weights(folder / "draft_model"),
-            "tokenizer": (folder / "tokenizer/tokenizer.json").read_bytes(),
+            "target": weights(FAMILY / "target"),
+            "draft": weights(FAMILY / "draft_model"),
+            "tokenizer": (FAMILY / "tokenizer/tokenizer.json").read_bytes(),
         }
     place = hub.find(family)
-    tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
-    header = {
-        "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
-        "ends": sorted(published.end_tokens(place)),
-    }
-    return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
+    with hub.reading(family):
+        tokenizer, template = published.load_tokenizer(place), chat.load_chat(place)
+        header = {
+            "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
+            "ends": sorted(published.end_tokens(place)),
+        }
+        return {"target": weights(place, header), "tokenizer": tokenizer.to_str().encode()}
 
 
 if __name__ == "__main__":

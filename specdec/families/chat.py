@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from ..messages import Refused
 from ..models import gguf_header
 from ..models.files import brief, prefix_errors, read_json
 from ..text import ids_of
@@ -46,7 +47,7 @@ class Chat:
     def conversation(self, messages: Messages, tokenizer: Tokenizer) -> list[int]:
         """Encode messages, each with `role` and `content`. Control tokens come from the template alone.
 
-        Raises ValueError if the template does not contain each message once and in order.
+        Raises Refused if the template does not contain each message once and in order.
         """
         marks = [f"{MESSAGE}-{i}-" for i in range(len(messages))]
         marked = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
@@ -54,7 +55,7 @@ class Chat:
         for message, mark in zip(messages, marks, strict=True):
             before, present, rest = rest.partition(mark)
             if not present or mark in rest:
-                raise ValueError(f"the chat template does not show the message {message['content'][:40]!r} once")
+                raise Refused(f"the chat template does not show the message {message['content'][:40]!r} once")
             content = message["content"].strip() if self.trims else message["content"]
             tokens += [*with_controls(before, tokenizer), *ids_of(content, tokenizer)]
         return [*tokens, *with_controls(rest, tokenizer)]
@@ -82,13 +83,13 @@ def load_chat(place: Path) -> Chat | None:
 def make_chat(template: str, controls: Mapping[str, str]) -> Chat:
     """Render a template around a placeholder, with thinking switched off if possible.
 
-    Raises ValueError if the template cannot be rendered, or does not contain the prompt exactly once.
+    Raises Refused if the template cannot be rendered, or does not contain the prompt exactly once.
     """
     questions = ([{"role": "user", "content": content}] for content in (MESSAGE, f" {MESSAGE} "))
     bare, spaced = render(template, controls, list(questions))
     before, prompt, after = bare.partition(MESSAGE)
     if not prompt or MESSAGE in after:
-        raise ValueError("the chat template does not contain the prompt exactly once")
+        raise Refused("the chat template does not contain the prompt exactly once")
     return Chat(before, after, spaced != f"{before} {MESSAGE} {after}", template, controls)
 
 
@@ -112,12 +113,12 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
 
 
 def render(template: str, controls: Mapping[str, str], conversations: Sequence[Messages]) -> list[str]:
-    """Render a template with each of the conversations. Raises ValueError if that fails."""
+    """Render a template with each of the conversations. Raises Refused if that fails."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     options = {"add_generation_prompt": True, "enable_thinking": False, **controls}
     try:
         texts: list[str] = render_jinja_template(conversations, chat_template=template, **options)[0]
     except Exception as error:  # a template can fail in any way
-        raise ValueError(f"the chat template cannot be rendered: {brief(error)}") from error
+        raise Refused(f"the chat template cannot be rendered: {brief(error)}") from error
     return texts

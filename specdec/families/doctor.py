@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -21,16 +22,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..drafters.block import W1, W2
 from ..drafters.eagle3 import default_taps
+from ..messages import Refused
 from ..methods import methods_using
 from ..models.checkpoint import open_weights, read_config, section
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
+from ..models.reduced import MAP
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..paths import ASSETS
 from ..types import SamplingParams
+from . import hub
 from .chat import Chat
 from .formats import head_format
 from .published import head_of
@@ -48,6 +51,18 @@ WEAK = 0.25  # a head with a smaller overlap at the first place is weak, untrain
 SAMPLED = SamplingParams(temperature=1.0, ignore_end=True)
 SECTIONS = ("transformer_layer_config", "eagle_config", "dflash_config")  # of a config.json
 
+KINDS = {  # the format of a head -> the conventions that differ among its publishers
+    "eagle3": "taps norm_before_residual norm_output order norms map embeddings rotary attention dtype template",
+    "block": "taps sample_from_anchor mask table embeddings rotary attention dtype template",
+    "mtp": "norm_output order norms state rotary attention dtype template",
+    "medusa": "heads state dtype template",
+}
+TAP_KEYS = ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
+EMBEDDINGS = "embed_tokens.weight"
+TWINS = {"input_layernorm": "hidden_norm", "enorm": "hnorm", "markov_w1": "markov_w2"}  # parts of tensors' names
+TWINS |= {other: one for one, other in TWINS.items()}
+SWITCHES = ("norm_before_residual", "norm_output", "sample_from_anchor")
+
 Weights = dict[str, Tensor]
 
 
@@ -61,16 +76,19 @@ class Text:
     p: Tensor  # [n - start, V]; row i is the distribution of token start + i
 
 
+Texts = Callable[[], Sequence[Text]]
+
+
 @dataclass(frozen=True)
 class Convention:
-    """A way to read a head that differs from what its config.json says. Of one `kind`, only one is tried at a time."""
+    """A way to read heads that differs from what their files say. Of one `kind`, only one is tried at a time."""
 
     kind: str
     says: str
     edits: Mapping[str, Any] = field(default_factory=dict)  # key of config.json -> its value; None deletes the key
-    tensors: Callable[[Weights], Weights] | None = None
-    patch: Callable[[Any], None] | None = None  # changes the loaded head
-    texts: Callable[[], Sequence[Text]] | None = None  # writes texts of another kind
+    tensors: Callable[[Weights], Weights] = lambda weights: weights
+    normed: bool = True  # whether the head reads the target's last states after the final norm
+    texts: Texts | None = None  # writes texts of another kind
 
     @property
     def remedy(self) -> str:
@@ -151,32 +169,31 @@ def own_texts(family: Family, prompts: Sequence[str]) -> Iterator[Text]:
 
 
 class Examination:
-    """A head, and the texts of its target on which it is measured. Raises ValueError if it cannot be examined."""
+    """A head, and the texts of its target on which it is measured. Raises Refused if it cannot be examined."""
 
     def __init__(self, family: Family, folder: Path, texts: Sequence[Text], prompts: Sequence[str] = ()) -> None:
         self.family, self.texts = family, texts
         if not isinstance(family.target, Transformer):
-            raise ValueError("transformers runs this target; heads need one that SpecDec's own decoder runs")
-        self.config, self.weights = read_config(folder), dict(open_weights(folder))
+            raise Refused("transformers runs this target; heads need one that SpecDec's own decoder runs")
+        with hub.reading(folder):
+            self.config, self.weights = read_config(folder), dict(open_weights(folder))
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
-        if (form := head_format(self.config, self.weights)) not in MAKERS:
-            raise ValueError("this is a draft model; the doctor examines heads, which read the target's states")
-        makers = (*MAKERS[form], rotary, heads, sixteen_bits)
-        self.ways = [way for make in makers for way in make(self.config, self.weights, family.target)]
-        self.ways += templates(family, prompts[: TEXTS // 2])
+        if head_format(self.config, self.weights) not in KINDS:
+            raise Refused("this is a draft model; the doctor examines heads, which read the target's states")
+        self.ways = conventions(self.config, self.weights, family, prompts[: TEXTS // 2])
 
     def load(self, conventions: Sequence[Convention] = ()) -> LoadedMethod:
-        """Load the head by `conventions`. Raises ValueError if it cannot be loaded so."""
+        """Load the head by `conventions`. Raises Refused if it cannot be loaded so."""
         weights = self.weights
         for way in conventions:
-            weights = way.tensors(weights) if way.tensors else weights
+            weights = way.tensors(weights)
         try:
             part = head_of(with_edits(self.config, conventions), weights, self.family.target, self.stored)
         except (KeyError, IndexError, RuntimeError) as error:
-            raise ValueError(f"it cannot be loaded: {error}") from error
-        for way in conventions:
-            if way.patch:
-                way.patch(part)
+            raise Refused(f"it cannot be loaded: {error}") from error
+        if not all(way.normed for way in conventions):
+            target: Any = part.target
+            part.target = SimpleNamespace(depth=target.depth, normed=lambda states: states, project=target.project)
         return LoadedMethod(next(method for method in methods_using(part) if not method.tree), part)
 
     @torch.inference_mode()
@@ -242,158 +259,133 @@ def with_edits(config: Mapping[str, Any], conventions: Sequence[Convention]) -> 
     return changed
 
 
-def flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return config.json with the keys of its sections beside all others."""
-    return dict(itertools.chain(config.items(), *(section(config, name).items() for name in SECTIONS)))
+def conventions(
+    config: Mapping[str, Any], weights: Weights, family: Family, prompts: Sequence[str] = ()
+) -> list[Convention]:
+    """Return the rows of the table that concern a head of this format, and change how it is read."""
+    facts, target = stated(config, weights), family.target
+    assert isinstance(target, Transformer)
+    tap_key = next((key for key in TAP_KEYS if facts.get(key)), TAP_KEYS[0])
+    usual, rows = list(default_taps(target.depth)), len(weights.get(EMBEDDINGS, target.embedding))
+    taps = facts[tap_key] = list(config.get(tap_key) or facts.get(tap_key) or usual)
+    named = (facts.get(f"{name}_token_id") for name in ("pad", "eos", "bos"))
+    masks = {0, target.vocabulary - 1, rows - 1, *range(target.vocabulary, rows)[:4]}
+    masks |= {token for token in named if isinstance(token, int)}
+    own, (q, k) = dict(target.config.rope), (outputs(weights, f"self_attn.{part}_proj.weight") for part in "qk")
+    table = [
+        Convention("taps", "the states one layer earlier", {tap_key: [tap - 1 for tap in taps]}),
+        Convention("taps", "the states one layer later", {tap_key: [tap + 1 for tap in taps]}),
+        Convention("taps", "the states in reverse order", {tap_key: taps[::-1]}),
+        Convention("taps", "the usual layers", {tap_key: usual}),
+        Convention("taps", "the layers before the usual ones", {tap_key: [tap - 1 for tap in usual]}),
+        *(Convention(key, f"{key} {'off' if facts[key] else 'on'}", {key: not facts[key]}) for key in SWITCHES),
+        *(Convention("mask", f"token {i} for those to be drafted", {"mask_token_id": i}) for i in masks),
+        Convention("order", "its two inputs in the other order", tensors=with_swapped_inputs),
+        Convention("norms", "the norms of its two inputs exchanged", tensors=with_twins_exchanged),
+        Convention("table", "the halves of the Markov table exchanged", tensors=with_twins_exchanged),
+        Convention("map", "d2t as ids, not offsets", tensors=with_offsets),
+        Convention("embeddings", "the target's embeddings, not the file's", tensors=without_embeddings),
+        Convention("heads", "the first head left out, as it is for the next token", tensors=without_first_head),
+        Convention("state", "the target's states before its final norm", normed=False),
+        Convention("rotary", "the target's rotary embeddings", rotary(own)),
+        *(
+            Convention("rotary", f"a rotary base of {base:,.0f}", rotary(rope))
+            for base in (1e4, 5e5, 1e6)
+            if (rope := {"rope_type": "default", "rope_theta": base}) != own
+        ),
+        *(
+            Convention("attention", f"attention heads of {n} numbers", attention(n, q // n, k // n))
+            for n in sorted({32, 64, 128, target.config.head_dim} - {facts["head_dim"]})
+            if k and q % n == k % n == 0 and (q // n) % (k // n) == 0
+        ),
+        Convention("dtype", "float16 in place of bfloat16, or vice versa", tensors=with_other_bits),
+        *(Convention("template", says, texts=texts) for says, texts in texts_otherwise(family, prompts).items()),
+    ]
+    kinds = KINDS[head_format(config, weights)].split()
+    return [
+        row
+        for row in table
+        if row.kind in kinds
+        and (
+            row.texts
+            or not row.normed
+            or any(facts.get(key) != value for key, value in row.edits.items())
+            or any(row.tensors(weights).get(name) is not tensor for name, tensor in weights.items())
+        )
+    ]
 
 
-def taps(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    """Yield other layers whose states the head may read."""
-    facts, usual = flat(config), list(default_taps(target.depth))
-    names = ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
-    key = next((name for name in names if facts.get(name)), names[0])
-    listed = list(config.get(key) or facts.get(key) or usual)
-    for says, layers in {
-        "the states one layer earlier": [layer - 1 for layer in listed],
-        "the states one layer later": [layer + 1 for layer in listed],
-        "the states in reverse order": listed[::-1],
-        "the usual layers": usual,
-        "the layers before the usual ones": [layer - 1 for layer in usual],
-    }.items():
-        if layers != listed and len(layers) * target.width == weights["fc.weight"].shape[1]:
-            yield Convention("taps", says, {key: layers})
+def stated(config: Mapping[str, Any], weights: Weights) -> dict[str, Any]:
+    """Return config.json with the keys of its sections beside all others, and with what it leaves unsaid."""
+    kinds = str((config.get("speculators_model_type"), config.get("architectures"))).lower()
+    usual = {"norm_before_residual": False, "norm_output": "eh_proj.weight" in weights}
+    usual |= {"sample_from_anchor": "dspark" in kinds}
+    facts = dict(itertools.chain(usual.items(), config.items(), *(section(config, s).items() for s in SECTIONS)))
+    rope = facts.get("rope_parameters") or {"rope_theta": facts.get("rope_theta"), **section(facts, "rope_scaling")}
+    size = facts.get("head_dim") or (facts.get("hidden_size") or 0) // (facts.get("num_attention_heads") or 1)
+    return facts | rotary({"rope_type": "default", **rope}) | {"head_dim": size}
 
 
-def switches(*names: str) -> Callable[..., Iterator[Convention]]:
-    """Return a maker of conventions that turn a key of config.json which is true or false."""
-
-    def make(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-        kinds = str((config.get("speculators_model_type"), config.get("architectures"))).lower()
-        for name in names:
-            usual = {"norm_output": "eh_proj.weight" in weights, "sample_from_anchor": "dspark" in kinds}
-            value = not flat(config).get(name, usual.get(name, False))
-            yield Convention(name, f"{name} {'on' if value else 'off'}", {name: value})
-
-    return make
+def outputs(weights: Weights, name: str) -> int:
+    return next((len(tensor) for key, tensor in weights.items() if key.endswith(name)), 0)
 
 
-def eagle3_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    norms = [name for name in weights if name.endswith((".input_layernorm.weight", ".hidden_norm.weight"))]
-    inputs = [name for name in weights if name.endswith(tuple(f"self_attn.{part}_proj.weight" for part in "qkv"))]
-    yield Convention("order", "attention reading [feature, embedding]", tensors=swapped_halves(*inputs))
-    yield Convention("norms", "the names of the two norms before attention exchanged", tensors=exchanged(*norms))
-    if "d2t" in weights:
-        offsets = weights["d2t"] - torch.arange(len(weights["d2t"]))
-        yield Convention("map", "d2t as ids, not offsets", tensors=lambda tensors: {**tensors, "d2t": offsets})
-    yield from own_copies(weights)
+def rotary(rope: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None}
 
 
-def mtp_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    yield Convention("order", "eh_proj reading [state, embedding]", tensors=swapped_halves("eh_proj.weight"))
-    yield Convention("norms", "the names enorm and hnorm exchanged", tensors=exchanged("enorm.weight", "hnorm.weight"))
-    yield Convention("state", "the target's states before its final norm", patch=read_raw)
+def attention(size: int, heads: int, kv_heads: int) -> dict[str, Any]:
+    return {"head_dim": size, "num_attention_heads": heads, "num_key_value_heads": kv_heads}
 
 
-def medusa_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
+def with_swapped_inputs(weights: Weights) -> Weights:
+    """Exchange the halves of those matrices that read the embedding of a token beside the target's states."""
+    layers = r"^eh_proj\.weight" if "eh_proj.weight" in weights else r"self_attn\.[qkv]_proj\.weight"
+    swapped = {name: torch.cat(w.chunk(2, -1)[::-1], -1) for name, w in weights.items() if re.search(layers, name)}
+    return weights | swapped
+
+
+def with_twins_exchanged(weights: Weights) -> Weights:
+    return {name: weights.get(".".join(TWINS.get(x, x) for x in name.split(".")), w) for name, w in weights.items()}
+
+
+def with_offsets(weights: Weights) -> Weights:
+    return weights | {name: w - torch.arange(len(w)) for name, w in weights.items() if name == MAP}
+
+
+def without_embeddings(weights: Weights) -> Weights:
+    return {name: tensor for name, tensor in weights.items() if name != EMBEDDINGS}
+
+
+def without_first_head(weights: Weights) -> Weights:
     parts = {name: name.removeprefix("medusa_head.").split(".", 1) for name in weights}
-    moved = {f"{int(number) - 1}.{rest}": weights[name] for name, (number, rest) in parts.items() if number != "0"}
-    yield Convention("heads", "the first head left out, as it is for the next token", tensors=lambda tensors: moved)
-    yield Convention("state", "the target's states before its final norm", patch=read_raw)
+    return {f"{int(number) - 1}.{rest}": weights[name] for name, (number, rest) in parts.items() if number != "0"}
 
 
-def block_tensors(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    facts, rows = flat(config), len(weights.get("embed_tokens.weight", target.embedding))
-    named = {facts.get(f"{name}_token_id") for name in ("pad", "eos", "bos")} | {0, target.vocabulary - 1, rows - 1}
-    for token in {i for i in named if isinstance(i, int)} | {*range(target.vocabulary, rows)[:4]}:
-        if token != facts.get("mask_token_id"):
-            yield Convention("mask", f"token {token} for those to be drafted", {"mask_token_id": token})
-    if W1 in weights:
-        yield Convention("table", "the names of the Markov table's halves exchanged", tensors=exchanged(W1, W2))
-    yield from own_copies(weights)
-
-
-def own_copies(weights: Weights) -> Iterator[Convention]:
-    """Yield the target's embeddings in place of the file's."""
-
-    def without(tensors: Weights) -> Weights:
-        return {name: tensor for name, tensor in tensors.items() if name != "embed_tokens.weight"}
-
-    if "embed_tokens.weight" in weights:
-        yield Convention("embeddings", "the target's embeddings, not the file's", tensors=without)
-
-
-def rotary(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    """Yield other bases of the rotary embeddings, and the target's own parameters."""
-    facts, own = flat(config), dict(target.config.rope)
-    now = facts.get("rope_parameters") or {"rope_theta": facts.get("rope_theta"), **section(facts, "rope_scaling")}
-    plain = [{"rope_type": "default", "rope_theta": base} for base in (1e4, 5e5, 1e6)]
-    for rope in [own, *plain] if any("self_attn" in name for name in weights) else ():
-        if {"rope_type": "default", **now} != rope and (rope is own or rope != own):
-            says = "the target's rotary embeddings" if rope is own else f"a rotary base of {rope['rope_theta']:,.0f}"
-            yield Convention("rotary", says, {"rope_parameters": rope, "rope_theta": None, "rope_scaling": None})
-
-
-def heads(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    """Yield other sizes of attention heads that fit the tensors."""
-    facts, names = flat(config), ("head_dim", "num_attention_heads", "num_key_value_heads")
-    q, k = (
-        next((len(w) for n, w in weights.items() if n.endswith(f"self_attn.{part}_proj.weight")), 0) for part in "qk"
-    )
-    now = facts.get("head_dim") or (facts.get("hidden_size") or 0) // (facts.get("num_attention_heads") or 1)
-    for size in sorted({32, 64, 128, target.config.head_dim} - {now}) if q else ():
-        if q % size == k % size == 0 and (q // size) % (k // size) == 0:
-            edits = dict(zip(names, (size, q // size, k // size), strict=True))
-            yield Convention("attention", f"attention heads of {size} numbers", edits)
-
-
-def sixteen_bits(config: Mapping[str, Any], weights: Weights, target: Any) -> Iterator[Convention]:
-    """Yield the bits of float16 read as bfloat16, and vice versa: NumPy has no bfloat16, and some call it float16."""
+def with_other_bits(weights: Weights) -> Weights:
+    """Read the bits of float16 as bfloat16, and vice versa: NumPy has no bfloat16, and some call it float16."""
     kinds = {torch.float16: torch.bfloat16, torch.bfloat16: torch.float16}
-
-    def read_so(tensors: Weights) -> Weights:
-        return {name: tensor.view(kinds.get(tensor.dtype, tensor.dtype)) for name, tensor in tensors.items()}
-
-    if any(tensor.dtype in kinds for tensor in weights.values()):
-        yield Convention("dtype", "float16 in place of bfloat16, or vice versa", tensors=read_so)
+    return weights | {name: w.view(kinds[w.dtype]) for name, w in weights.items() if w.dtype in kinds}
 
 
-def templates(family: Family, prompts: Sequence[str]) -> Iterator[Convention]:
-    """Yield texts that the target writes without its chat template, or with its thinking switched."""
+def texts_otherwise(family: Family, prompts: Sequence[str]) -> dict[str, Texts]:
+    """Return writers of texts without the target's chat template, and with its thinking switched."""
 
-    def written(chat: Chat | None) -> Callable[[], Sequence[Text]]:
+    def written(chat: Chat | None) -> Texts:
         other = copy(family)
         other.chat = chat
         return cache(lambda: list(own_texts(other, prompts)))
 
-    chat = family.chat if prompts else None
-    if chat:
-        yield Convention("template", "texts without the chat template", texts=written(None))
-    if chat and "<think>" in chat.after:
-        is_off = "</think>" in chat.after
-        after = chat.after.partition("<think>")[0] if is_off else f"{chat.after}\n</think>\n\n"
-        yield Convention("template", f"thinking {'on' if is_off else 'off'}", texts=written(replace(chat, after=after)))
-
-
-def swapped_halves(*names: str) -> Callable[[Weights], Weights]:
-    return lambda weights: weights | {name: torch.cat(weights[name].chunk(2, -1)[::-1], -1) for name in names}
-
-
-def exchanged(one: str, other: str) -> Callable[[Weights], Weights]:
-    return lambda weights: weights | {one: weights[other], other: weights[one]}
-
-
-def read_raw(head: Any) -> None:
-    """Let an MTP layer or Medusa heads read the target's last states without its final norm."""
-    target = head.target
-    head.target = SimpleNamespace(depth=target.depth, normed=lambda states: states, project=target.project)
-
-
-MAKERS: dict[str, tuple[Callable[..., Iterator[Convention]], ...]] = {
-    "eagle3": (taps, switches("norm_before_residual", "norm_output"), eagle3_tensors),
-    "block": (taps, switches("sample_from_anchor"), block_tensors),
-    "mtp": (switches("norm_output"), mtp_tensors),
-    "medusa": (medusa_tensors,),
-}
+    if not prompts or family.chat is None:
+        return {}
+    texts, (before, thinks, rest) = (
+        {"texts without the chat template": written(None)},
+        family.chat.after.partition("<think>"),
+    )
+    if thinks:
+        says, after = ("on", before) if "</think>" in rest else ("off", f"{family.chat.after}\n</think>\n\n")
+        texts[f"thinking {says}"] = written(replace(family.chat, after=after))
+    return texts
 
 
 def fix(folder: Path, conventions: Sequence[Convention]) -> bool:

@@ -16,13 +16,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ..messages import Refused
 from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
-from ..models.files import prefix_errors
 from ..models.reduced import MAP, READS, WRITES
 from . import chat, hub, presets
 from .formats import head_format
 from .published import eagle3_taps, load_tokenizer
-from .zoo import draft_folders, folder_of
+from .zoo import draft_folders, target_folder, tokenizer_folder
 
 TARGET = "target"
 HEADS = ("medusa", "eagle3")  # folders of a family that are written
@@ -35,19 +35,19 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
     """Write each model, and each head in `HEADS`, into a folder of its own below `out`; return the folders.
 
     `target` is "embedded", a folder with target/ and tokenizer/, or what `zoo.load_pair` takes. 8-bit weights and those
-    of a GGUF file become float32 without loss. Raises ValueError for existing folders, and drafters in other formats.
+    of a GGUF file become float32 without loss. Raises Refused for existing folders, and drafters in other formats.
     """
-    folder = folder_of(target)
-    place = folder / TARGET if (folder / TARGET).is_dir() else hub.find(target)
-    tokenizer = folder / "tokenizer" if place.parent == folder else place
+    folder = hub.find(target)
+    place, tokenizer = target_folder(folder), tokenizer_folder(folder)
     places = {name: folder / name for name in HEADS if (folder / name).is_dir()}
     places |= {Path(draft).name: hub.find(draft) for draft in drafts or presets.drafters_of(target)}
     places |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()} | {TARGET: place}
     if existing := [out / name for name in places if (out / name).exists()]:
-        raise ValueError(f"{existing[0]} is there already; name another folder with --out, or remove it")
-    of_target, stored = read_config(place), open_weights(place)
-    for name, source in places.items():  # heads first: if one raises ValueError, no model is written
-        with prefix_errors(source):
+        raise Refused(f"{existing[0]} is there already; name another folder with --out, or remove it")
+    with hub.reading(place):
+        of_target, stored = read_config(place), open_weights(place)
+    for name, source in places.items():  # heads first: if one raises Refused, no model is written
+        with hub.reading(source):
             config, weights = unpacked(source)
             form = "" if source == place else head_format(config, weights)
             if form == "eagle3":
@@ -57,7 +57,7 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
             elif form == "reduced":
                 config, weights = whole(config, weights, stored)
             elif form:
-                raise ValueError(f"there is no other layout for this format, {form}; use the folder as it is")
+                raise Refused(f"there is no other layout for this format, {form}; use the folder as it is")
             else:
                 config.setdefault("architectures", [f"{config['model_type'].title()}ForCausalLM"])  # GGUF files lack it
         write(out / name, config, weights)
@@ -142,7 +142,7 @@ def medusa_config(config: dict[str, Any], weights: Weights, target: dict[str, An
     heads = sum(re.fullmatch(r"\d+\.0\.linear\.weight", name) is not None for name in weights)
     blocks = sum(re.fullmatch(r"0\.\d+\.linear\.weight", name) is not None for name in weights)
     if f"0.{blocks}.weight" not in weights:
-        raise ValueError("these Medusa heads share the target's output matrix, which vLLM does not support")
+        raise Refused("these Medusa heads share the target's output matrix, which vLLM does not support")
     shape = {name: target[name] for name in ("hidden_size", "vocab_size")}
     counts = {"num_heads": heads, "num_hidden_layers": blocks, "medusa_fc_bias": True}
     return {"model_type": "medusa", "architectures": ["MedusaModel"], "dtype": config["dtype"]} | shape | counts

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..messages import Refused
+
 ENGINES = "vLLM and SGLang run it"
 VLLM = "vLLM runs it"
 WHOLE = {"embed_tokens.weight", "layers.0.input_layernorm.weight", "norm.weight"}  # what every language model has
@@ -49,7 +51,7 @@ FORMATS = (
 
 
 def head_format(config: Mapping[str, Any], tensors: Iterable[str]) -> str:
-    """Return the `name` of a drafter's format; "" for a draft model. Raises ValueError if it is not loaded here."""
+    """Return the `name` of a drafter's format; "" for a draft model. Raises Refused if it is not loaded here."""
     stated = (config.get("speculators_model_type"), *(config.get("architectures") or ()), config.get("model_type"))
     types = [str(name).lower() for name in stated if name]
     names = {name.removeprefix("model.") for name in tensors}
@@ -58,5 +60,5 @@ def head_format(config: Mapping[str, Any], tensors: Iterable[str]) -> str:
     is_model = names >= WHOLE and "fc.weight" not in names
     form = next(by_type, None) or (None if is_model else next(by_tensor, None))
     if form is not None and form.runs:
-        raise ValueError(f"this is {form.name}, which is not loaded here; {form.runs}. SpecDec loads {LOADED}")
+        raise Refused(f"this is {form.name}, which is not loaded here; {form.runs}. SpecDec loads {LOADED}")
     return "" if form is None else form.name

@@ -8,12 +8,9 @@ from typing import Any
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, Regex, Tokenizer
 
+from ..messages import Refused
 from ..models.gguf_header import Header
 
-# ggml's types of tokens; 1 is a normal token
-CONTROL = 3
-USER_DEFINED = 4
-UNUSED = 5
 REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 LLAMA3 = rf"{WORDS}|\p{{N}}{{1,3}}|{REST}"
@@ -26,7 +23,7 @@ ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>")  # these end an answer even if th
 
 
 def load_tokenizer(header: Header) -> Tokenizer:
-    """Make the tokenizer of a GGUF file. Raises ValueError for a kind that is not supported."""
+    """Make the tokenizer of a GGUF file. Raises Refused for a kind that is not supported."""
     kind, split = header.value("tokenizer.ggml.model"), SPLITS.get(header.value("tokenizer.ggml.pre", ""), "")
     if kind == "llama":
         from transformers import AutoTokenizer
@@ -37,7 +34,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
         tokenizer = byte_level_of(header, split)
     else:
         name = header.value("tokenizer.ggml.pre", "")
-        raise ValueError(f"its tokenizer is of the kind {kind} {name}; supported are {', '.join(SPLITS)}")
+        raise Refused(f"its tokenizer is of the kind {kind} {name}; supported are {', '.join(SPLITS)}")
     begins = header.value("tokenizer.ggml.add_bos_token", kind == "llama" or split == LLAMA3)
     if begins and (first := control(header, "bos")):  # transformers 5.20 leaves it out
         bos = (first, header.value("tokenizer.ggml.bos_token_id"))
@@ -47,14 +44,16 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 def byte_level_of(header: Header, split: str) -> Tokenizer:
     """Make a byte-level tokenizer with the file's own control tokens."""
+    from gguf import TokenType
+
     texts = header.value("tokenizer.ggml.tokens")
-    types = header.value("tokenizer.ggml.token_type", [1] * len(texts))
+    types = header.value("tokenizer.ggml.token_type", [TokenType.NORMAL] * len(texts))
     # Padding rows, which the converter calls [PAD…], are left out.
-    table = {text: i for i, text in enumerate(texts) if not (types[i] == UNUSED and text.startswith("[PAD"))}
+    table = {text: i for i, text in enumerate(texts) if not (types[i] == TokenType.UNUSED and text.startswith("[PAD"))}
     tokenizer = byte_level(split, table, header.value("tokenizer.ggml.merges"))
-    controls = [text for text, i in table.items() if types[i] == CONTROL]
+    controls = [text for text, i in table.items() if types[i] == TokenType.CONTROL]
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in controls])
-    user_defined = [text for text, i in table.items() if types[i] == USER_DEFINED]
+    user_defined = [text for text, i in table.items() if types[i] == TokenType.USER_DEFINED]
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in user_defined])
     return tokenizer
 

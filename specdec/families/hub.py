@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import children
-from ..messages import TranslatableText
+from ..messages import Refused, TranslatableText
 from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
+from ..models.files import prefix_errors
 from ..paths import FAMILY
 from ..progress import Step
 from . import smollm2
@@ -41,7 +42,7 @@ HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for a
 def find(name: str | Path) -> Path:
     """Return the path of model `name`: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
 
-    Raises ValueError if it cannot be found or downloaded.
+    Raises Refused if it cannot be found or downloaded.
     """
     if is_on_disk(name):
         return Path(name)
@@ -54,11 +55,9 @@ def find(name: str | Path) -> Path:
 
 
 def is_on_disk(name: str | Path) -> bool:
-    """Return whether `name` is a folder or GGUF file. Raises ValueError for a GGUF file that does not exist."""
+    """Return whether `name` is a folder or GGUF file. Raises Refused for a GGUF file that does not exist."""
     if gguf_header.has_gguf_name(name) and not Path(name).exists():
-        raise ValueError(
-            TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name))
-        )
+        raise Refused(TranslatableText("There is no GGUF file {name} on this machine. Check the path.", name=str(name)))
     return Path(name).is_dir() or gguf_header.is_file(name)
 
 
@@ -69,30 +68,49 @@ def cached(name: str) -> Path | None:
     if name == smollm2.NAME:
         return smollm2.find()
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
         folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
-    except LocalEntryNotFoundError:
+    except (LocalEntryNotFoundError, HFValidationError):
         return None
     return folder if (folder / "config.json").exists() else None  # the library may return a folder that lacks files
 
 
 def is_here(name: str) -> bool:
-    """Return whether the model needs no download. Raises ValueError for a GGUF file that does not exist."""
+    """Return whether the model needs no download. Raises Refused for a GGUF file that does not exist."""
     return is_on_disk(name) or cached(name) is not None
 
 
 @contextlib.contextmanager
+def reading(name: str | Path) -> Iterator[None]:
+    """Raise Refused for whatever is wrong with the files of a model that the host named, with its name."""
+    try:
+        with prefix_errors(name):
+            yield
+    except ValueError as error:
+        raise Refused(*error.args) from error
+
+
+def read_prompts(path: Path) -> list[str]:
+    """Read a file with one prompt a line. Raises Refused if it holds none."""
+    with reading(path):
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise Refused(f"{path} holds no prompt; write one a line")
+    return lines
+
+
+@contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn errors inside the `with` into a ValueError that says what to do, unless they already say it."""
+    """Turn errors inside the `with` into a Refused that says what to do, unless they already say it."""
     try:
         yield
     except Exception as error:  # wrong name, no network, no permission: the errors have no common class
         if error.args and isinstance(error.args[0], TranslatableText):
             raise
         reason = " ".join(str(error.__cause__ or error).split())[:200] or type(error).__name__
-        raise ValueError(
+        raise Refused(
             TranslatableText(
                 "{name} is not on this machine, and could not be fetched ({reason}). Check the name and the network, "
                 "and try again: what has arrived is kept.",
@@ -102,9 +120,9 @@ def explained(name: str) -> Iterator[None]:
         ) from error
 
 
-def too_large(name: str, needed: float, free: float) -> ValueError:
+def too_large(name: str, needed: float, free: float) -> Refused:
     """Make the error for a checkpoint that needs more bytes of memory than are free."""
-    return ValueError(
+    return Refused(
         TranslatableText(
             "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
             name=name,
@@ -118,7 +136,7 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Step, None, None]:
     """Fetch the missing files of these checkpoints in turn; stop at one that does not fit into `memory` bytes.
 
     Yields the progress in bytes every half second, with the checkpoint's name as text. Closing the iterator stops the
-    download. Raises ValueError if it fails.
+    download. Raises Refused if it fails.
     """
     process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -134,9 +152,9 @@ def fetch(names: Sequence[str], memory: int) -> Generator[Step, None, None]:
         process.wait()
         process.stdout.close()
     if "template" in last:
-        raise ValueError(TranslatableText(last["template"], **last["values"]))
+        raise Refused(TranslatableText(last["template"], **last["values"]))
     if not last.get("ended"):
-        raise ValueError(TranslatableText("The download broke off. Try again: what has arrived is kept."))
+        raise Refused(TranslatableText("The download broke off. Try again: what has arrived is kept."))
 
 
 # ---- the child process ----
@@ -168,7 +186,7 @@ def download(name: str, memory: int, progress: Progress) -> None:
     files = snapshot_download(name, **WANTED, dry_run=True)
     weights = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
     if not weights or not any(file.filename == "config.json" for file in files):
-        raise ValueError(
+        raise Refused(
             TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
         )
     if MORE * weights > memory:
@@ -250,7 +268,7 @@ def main(memory: int, names: Sequence[str]) -> None:
                 if not is_here(name):
                     progress = Progress(name)
                     download(name, memory, progress)
-        except ValueError as error:
+        except Refused as error:
             sentence = error.args[0]
             result = {"template": sentence.template, "values": sentence.values}
             break

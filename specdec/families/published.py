@@ -1,7 +1,7 @@
 """Load models and drafters, published ones and our own. `formats.py` recognises drafters.
 
 Supported: EAGLE-3 and 3.1, Medusa 1, MTP layers, DFlash, DSpark, and draft models, also with the target's embeddings.
-Anything else, or a drafter that does not fit the target, raises ValueError with the reason. Checkpoints run no code.
+Anything else, or a drafter that does not fit the target, raises Refused with the reason. Checkpoints run no code.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from ..drafters.block import BlockHead, BlockLayout
 from ..drafters.eagle3 import default_taps, Eagle3Head, INPUT_NORM, layer_config
 from ..drafters.medusa import MedusaHeads
 from ..drafters.mtp import MTPHead
-from ..models import gguf, gguf_header
+from ..messages import Refused
+from ..models import gguf_header
 from ..models.base import LoadedModel, Target
-from ..models.checkpoint import check_tensors, open_weights, read_config, section
+from ..models.checkpoint import open_weights, read_config, section
 from ..models.config import Config, is_ours
 from ..models.files import brief, read_json
 from ..models.grouped import CODE_TYPES, GGUF
-from ..models.hugging_face import build, checked, config_of, HuggingFaceModel
+from ..models.hugging_face import checked, HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..text import Pieces
-from . import gguf_tokenizer
+from . import gguf_tokenizer, hub
 from .formats import head_format
 
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
@@ -45,16 +46,15 @@ def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtyp
     if is_ours(read_config(folder)):
         return Transformer.load(folder, dtype, device, stored)
     if stored in CODE_TYPES:
-        raise ValueError("transformers runs this model, which works only in float32 or bfloat16")
+        raise Refused("transformers runs this model, which works only in float32 or bfloat16")
     return HuggingFaceModel.load(folder, stored or dtype, device)
 
 
 def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any:
-    """Load the drafter in `folder` for `target`. Raises ValueError if it does not fit."""
-    weights = open_weights(folder)
+    """Load the drafter in `folder` for `target`. Raises Refused if it does not fit."""
     # Heads are rounded only if their file is packed in 8 bits, or if `specdec train` wrote them.
     stored = draft_dtype(target.device) if is_packed(folder) else None
-    return load_head(folder, weights, target, stored) or draft_model(folder, weights, target, tokenizer)
+    return load_head(folder, open_weights(folder), target, stored) or draft_model(folder, target, tokenizer)
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
@@ -68,7 +68,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
     try:
         return head_of(config, weights, target, stored) if form else None
     except ValueError as error:
-        raise ValueError(f"{error}; `specdec doctor` tells what is wrong with a head") from error
+        raise Refused(f"{error}; `specdec doctor` tells what is wrong with a head") from error
 
 
 def head_of(
@@ -79,13 +79,13 @@ def head_of(
     if not form:
         return None
     if not isinstance(target, Transformer):
-        raise ValueError("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
+        raise Refused("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if "trained" in config:
         stored = stored or draft_dtype(target.device)
     if form == "medusa":
         return medusa(weights, target, stored)
     if not config:
-        raise ValueError("there is no config.json")
+        raise Refused("there is no config.json")
     if form == "reduced":
         return ReducedDraft(Config.parse(config), weights, target, stored)
     if form == "block":
@@ -105,7 +105,7 @@ def eagle3(
     facts = {**config, **section(config, "eagle_config")}
     for key, name in (("fc_norm", "fc_norm.0.weight"), ("norm_before_fc", INPUT_NORM)):
         if facts.get(key) and name not in tensors:
-            raise ValueError(f"config.json says {key}, but the checkpoint lacks {name}")
+            raise Refused(f"config.json says {key}, but the checkpoint lacks {name}")
     if "lm_head.weight" in tensors and "d2t" not in tensors:
         tensors["lm_head.weight"] = tensors["lm_head.weight"][: target.vocabulary]  # further rows are padding
     layer = layer_config({**config, **section(config, "transformer_layer_config")})
@@ -133,32 +133,27 @@ def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | 
     return MedusaHeads(renamed | outputs, target, stored=stored)
 
 
-def checked_model(model: Any) -> Any:
-    """Return a model of transformers that can run here. Raises ValueError for any other object."""
+def model_in_memory(model: Any) -> HuggingFaceModel:
+    """Take a model of transformers. Raises Refused for one that cannot run here, and for any other object."""
     if not hasattr(model, "config") or not hasattr(model, "get_output_embeddings"):
-        raise ValueError(
+        raise Refused(
             f"a {type(model).__name__} cannot be a model here; give a name on the Hub, a folder, a GGUF file, or a "
             "causal language model of transformers"
         )
-    checked(model.config)
-    return model
+    with hub.reading(type(model).__name__):
+        checked(model.config)
+        return HuggingFaceModel(model)
 
 
-def draft_model(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, tokenizer: Tokenizer) -> Model:
-    """Load a draft model, and cut its vocabulary to the target's."""
-    config = read_config(folder)
+def draft_model(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Model:
+    """Load a draft model in the precision of its target, and cut its vocabulary to the target's."""
     check_same_tokens(tokenizer, load_tokenizer(folder), target.vocabulary)
-    draft: Model
-    if is_ours(config):
-        parsed = Config.parse(config)
-        check_tensors(weights, parsed.tensors(weights))
-        both_gguf = target.stored == GGUF and isinstance(weights, gguf.Stored)
-        stored = torch.int8 if target.stored == GGUF and not both_gguf else target.stored
-        draft = Transformer(parsed, weights, target.dtype, target.device, stored)
-    else:
-        dtype = target.dtype if target.stored in CODE_TYPES else target.stored
-        draft = HuggingFaceModel(build(config_of(config), dict(weights), dtype, target.device))
-    draft.source = folder
+    stored: torch.dtype | None = target.stored
+    if stored in CODE_TYPES and not is_ours(read_config(folder)):
+        stored = None
+    elif stored == GGUF and not gguf_header.is_file(folder):
+        stored = torch.int8
+    draft = load_model(folder, target.dtype, target.device, stored)
     cut_vocabulary(draft, target.vocabulary)
     return draft
 
@@ -191,19 +186,19 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library raises no class of its own
-        raise ValueError(f"tokenizer.json cannot be read: {brief(error)}") from error
+        raise Refused(f"tokenizer.json cannot be read: {brief(error)}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
 def check_same_tokens(ours: Tokenizer, theirs: Tokenizer, count: int) -> None:
-    """Raise ValueError if an id below `count` stands for other bytes, or another control token, in `theirs`."""
+    """Raise Refused if an id below `count` stands for other bytes, or another control token, in `theirs`."""
     pieces = Pieces(ours), Pieces(theirs)
     for i in range(count):
         a, b = (reader.piece(i) for reader in pieces)
         if pieces[0].bytes(i) != pieces[1].bytes(i) or (a and b and a != b):
-            raise ValueError(
+            raise Refused(
                 f"another tokenizer: id {i} is {a!r} for the target and {b!r} for the draft model; "
                 "choose a draft model of the target's own family"
             )
@@ -215,11 +210,11 @@ def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
 
 
 def cut_vocabulary(model: LoadedModel, count: int) -> None:
-    """Cut the model's vocabulary to `count` ids. Raises ValueError if the model has fewer.
+    """Cut the model's vocabulary to `count` ids. Raises Refused if the model has fewer.
 
     This removes padding, so that no id without a token is drafted or sampled.
     """
     if model.vocabulary < count:
-        raise ValueError(f"the model's vocabulary has {model.vocabulary} tokens, but the target's has {count}")
+        raise Refused(f"the model's vocabulary has {model.vocabulary} tokens, but the target's has {count}")
     if model.vocabulary > count:
         model.cut_vocabulary(count)

@@ -25,9 +25,7 @@ from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
 from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16, Resources, torch_threads
-from ..models.files import prefix_errors
 from ..models.grouped import CODE_TYPES, GGUF, INT7
-from ..models.hugging_face import HuggingFaceModel
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
 from ..models.transformer import Transformer
@@ -157,11 +155,11 @@ def precision_name(dtype: torch.dtype | None) -> str:
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
-    """Return the dtype of a name in `PRECISIONS`; None for None. Raises ValueError for any other name."""
+    """Return the dtype of a name in `PRECISIONS`; None for None. Raises Refused for any other name."""
     if precision is None:
         return None
     if precision not in PRECISIONS:
-        raise ValueError(f"there is no precision {precision!r}; choose from {', '.join(PRECISIONS)}")
+        raise Refused(f"there is no precision {precision!r}; choose from {', '.join(PRECISIONS)}")
     return PRECISIONS[precision]
 
 
@@ -174,7 +172,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
     """Load a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
 
     Without `dtype`, `ROUNDED` or `fastest_dtype` decides. `device` is "cpu", "cuda" or "auto" (`resolve_device`).
-    Raises ValueError for a dtype of `CODE_TYPES` on a GPU, or if transformers runs the model.
+    Raises Refused for a dtype of `CODE_TYPES` on a GPU, or if transformers runs the model.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -184,12 +182,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
         family.name = name
         return family
-    folder = folder_of(name)
-    return load_folder(folder, name, dtype or fastest_dtype(folder / "target", device), device)
-
-
-def folder_of(name: str) -> Path:
-    return FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name)
+    return load_folder(FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name), name, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -198,16 +191,18 @@ def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.
     They differ only on a CPU: a target of codes, or of bfloat16 in our C++ layers, computes in float32.
     """
     if dtype in CODE_TYPES and torch.device(device).type != "cpu":
-        raise ValueError(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
+        raise Refused(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
     computes_in_float32 = dtype in CODE_TYPES or (dtype == torch.bfloat16 and native.runs_on(device))
     return torch.float32 if computes_in_float32 else dtype, dtype
 
 
 def resolve_device(device: str) -> str:
-    """Replace "auto" by "cuda" if a GPU works, otherwise by "cpu". Raises ValueError for "cuda" without a GPU."""
+    """Replace "auto" by "cuda" if a GPU works, otherwise by "cpu". Raises Refused for "cuda" without a GPU."""
     if device != "auto":
-        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-            raise ValueError("torch sees no NVIDIA GPU here; use --device cpu")
+        if (kind := device.partition(":")[0]) not in ("cpu", "cuda"):
+            raise Refused(f"there is no device {device!r}; choose from cpu, cuda, auto")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise Refused("torch sees no NVIDIA GPU here; use --device cpu")
         return device
     try:
         return "cuda" if torch.cuda.is_available() and bool(torch.ones(1, device="cuda") + 1) else "cpu"
@@ -215,12 +210,12 @@ def resolve_device(device: str) -> str:
         return "cpu"
 
 
-def load_folder(folder: Path, name: str, dtype: torch.dtype, device: str = "cpu") -> Family:
+def load_folder(folder: Path, name: str, dtype: torch.dtype | None, device: str = "cpu") -> Family:
     """Load a folder with `target/`, `tokenizer/`, and optional folders of drafters: `draft_model/`, `medusa/` …"""
     if not (folder / "target").is_dir():
-        raise ValueError(f"{folder} holds no folder 'target' with a model in it")
-    with prefix_errors(folder):
-        dtype, stored = compute_dtypes(dtype, device)
+        raise Refused(f"{folder} holds no folder 'target' with a model in it")
+    with hub.reading(folder):
+        dtype, stored = compute_dtypes(dtype or fastest_dtype(folder / "target", device), device)
         stored_draft = draft_dtype(device, stored)
         family = load_target(name, folder, dtype, device, stored)
         target = family.target
@@ -256,24 +251,24 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
 
     Each is a folder, a GGUF file, or a name on the Hub; the target can also be that of a family. If two drafters have
-    the same method, the second is called METHOD:FOLDER. Raises ValueError for anything that cannot be loaded.
+    the same method, the second is called METHOD:FOLDER. Raises Refused for anything that cannot be loaded.
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
-    with prefix_errors(target):
+    with hub.reading(target):
         dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(target_folder(folder), device)
     check_room(list(zip((target, *drafts), (target_folder(folder), *others), strict=True)), dtype, device)
-    with prefix_errors(target):
+    with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
     for source, place in zip(drafts, others, strict=True):
-        with prefix_errors(source):
+        with hub.reading(source):
             part = published.load_drafter(place, model, tokenizer)
         for method in methods_for(part, model):
             name = f"{method.name}:{Path(source).name}" if method.name in family.drafters else method.name
             if name in family.drafters:
-                raise ValueError(f"another draft is already called {name}; rename its folder")
+                raise Refused(f"another draft is already called {name}; rename its folder")
             add_drafter(family, name, method, part, place)
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         free = machine.free_memory()
@@ -285,12 +280,12 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
 def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Family:
     """Make a family of causal language models of transformers, which stay as they are, and a fast tokenizer.
 
-    Raises ValueError for a model or tokenizer that cannot be used, or a draft with a smaller vocabulary.
+    Raises Refused for a model or tokenizer that cannot be used, or a draft with a smaller vocabulary.
     """
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
-        raise ValueError("name the tokenizer of a model in memory: Engine(model, tokenizer=tokenizer), a fast one")
-    target, *others = (HuggingFaceModel(published.checked_model(each)) for each in (model, *drafts))
+        raise Refused("name the tokenizer of a model in memory: Engine(model, tokenizer=tokenizer), a fast one")
+    target, *others = map(published.model_in_memory, (model, *drafts))
     backend = Tokenizer.from_str(backend.to_str())  # a copy, since a family sets it up for its prompts
     backend.no_truncation()
     backend.no_padding()
@@ -310,10 +305,9 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
 
 def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Family:
     """Load a checkpoint with its tokenizer and chat template, or the target of a family's folder, without drafters."""
-    folder = target_folder(place)
-    tokenizer_folder = place if folder == place else place / "tokenizer"
-    model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(tokenizer_folder)
-    tokenizer = published.load_tokenizer(tokenizer_folder)
+    folder, words = target_folder(place), tokenizer_folder(place)
+    model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(words)
+    tokenizer = published.load_tokenizer(words)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
     ends = published.end_tokens(folder)
     # A family learned from texts in a row, so each begins with the token that ended the one before.
@@ -326,11 +320,15 @@ def target_folder(place: Path) -> Path:
     return place / "target" if (place / "target").is_dir() else place
 
 
+def tokenizer_folder(place: Path) -> Path:
+    return place / "tokenizer" if (place / "target").is_dir() else place
+
+
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
-    """Raise ValueError if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
+    """Raise Refused if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
     file_bytes = 0
     for name, place in places:
-        with prefix_errors(name):
+        with hub.reading(name):
             file_bytes += stored_bytes(place)
     bytes_per_weight = torch.bfloat16.itemsize  # of most files; int8 needs as much, as embeddings stay in float32
     needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight

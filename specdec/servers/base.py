@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import FinishReason
-from ..messages import TranslatableText
+from ..messages import Refused, TranslatableText
 
 
-class ServerError(ValueError):
+class ServerError(Refused):
     """A server cannot be used as requested. `sentence` is the message, without the API key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
@@ -43,7 +43,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The next part of a text and its tokens. `drafted` and `accepted` are running sums, None if not sent."""
+    """The next part of a text with its tokens: of one cycle, if the server tells cycles apart, or what came together.
+
+    `drafted` and `accepted` count this cycle's draft. They are None if the server does not report it.
+    """
 
     text: str
     tokens: tuple[Token, ...]
@@ -54,17 +57,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a stream. `steps` has (drafted, accepted) of each step with a draft."""
+    """The end of a stream. `steps` has (drafted, accepted) of each step with a draft, `counts` that of the whole text.
+
+    They are None if the server does not report them.
+    """
 
     reason: FinishReason
-    at: float
+    counts: tuple[int, int] | None = None
     steps: tuple[tuple[int, int], ...] | None = None
-    drafted: int | None = None  # in the whole text
-    accepted: int | None = None
-
-    @property
-    def counts(self) -> tuple[int, int] | None:
-        """Tokens drafted and accepted in the whole text; None if the server reports neither steps nor sums."""
-        if self.steps is not None:
-            return sum(drafted for drafted, _ in self.steps), sum(accepted for _, accepted in self.steps)
-        return None if self.drafted is None or self.accepted is None else (self.drafted, self.accepted)

@@ -9,6 +9,7 @@ compared, too. See `specdec certify`.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections import Counter
@@ -69,7 +70,6 @@ class Weights:
 class Context:
     name: str
     prompt: tuple[int, ...]
-    plain_texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
     row: Row | None = None  # gives the target's distribution after a text; cached
@@ -88,7 +88,6 @@ def certify(
     temperature: float = 0.8,
     draws: int = DRAWS,
     contexts: Mapping[str, str] = CONTEXTS,
-    batch: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
     """Yield the certificate as it grows, ready for JSON. Only the last version has the verdict and its sentences.
 
@@ -96,7 +95,7 @@ def certify(
     """
     if plain is None and weights is None:
         raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
-    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws, batch)
+    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws)
     error = None
     try:
         yield from examination.run(contexts)
@@ -114,16 +113,14 @@ class Examination:
     weights: Weights | None
     params: SamplingParams
     draws: int
-    batch: int
     pieces: dict[int, str] = field(default_factory=dict)
     contexts: list[Context] = field(default_factory=list)
-    requests: int = 0
+    seeds: Iterator[int] = field(default_factory=functools.partial(itertools.count, STRIDE + 1, STRIDE))
 
     def __post_init__(self) -> None:
         self.began, self.reported = time.monotonic(), 0.0
         self.k = min(self.server.facts.k or 4, 6)
         self.params = replace(self.params, max_tokens=max(4, self.k + 2))
-        self.reference = "weights" if self.weights else "log-probabilities"
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         self.alarm = alarm_of_each(len(contexts), self.params.max_tokens)
@@ -166,7 +163,7 @@ class Examination:
         result = {"equal": equal, "of": len(plain), "gap": None if gap is None else rounded(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
-            sampled = replace(params, temperature=self.params.temperature, seed=self.fresh_seed())
+            sampled = replace(params, temperature=self.params.temperature, seed=next(self.seeds))
             drafted["sampled"] = self.stream(self.server, context, sampled)[1]
         context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
@@ -203,14 +200,15 @@ class Examination:
 
     def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
         """Check that the plain server, asked for many texts at once, samples from the distribution that it reports."""
-        for done in self.draw(plain, context, context.plain_texts):
+        texts = Counter[tuple[int, ...]]()
+        for done in self.draw(plain, context, texts):
             yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
-        if any(test.tail < self.alarm for test in against_distributions(context.plain_texts, context.distributions)):
+        if any(test.tail < self.alarm for test in against_distributions(texts, context.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
                 "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
                 "judge by the target's weights.",
-                n=self.batch,
+                n=BATCH,
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -256,8 +254,8 @@ class Examination:
     def draw(self, server: Server, context: Context, texts: Counter[tuple[int, ...]]) -> Iterator[int]:
         """Sample texts for one context and add them to `texts`. Yield their number, every few seconds."""
         while (done := texts.total()) < self.draws:
-            params = replace(self.params, seed=self.fresh_seed())
-            batch = server.sample(context.prompt, params, min(self.batch, self.draws - done))
+            params = replace(self.params, seed=next(self.seeds))
+            batch = server.sample(context.prompt, params, min(BATCH, self.draws - done))
             if any(len(text) != params.max_tokens for text in batch) or not batch:
                 raise ServerError(
                     "The server ended texts before the {n} tokens that were asked for.", n=params.max_tokens
@@ -265,10 +263,6 @@ class Examination:
             texts.update(batch)
             if time.monotonic() - self.reported > REPORT_EVERY_S:
                 yield texts.total()
-
-    def fresh_seed(self) -> int:
-        self.requests += 1
-        return 1 + STRIDE * self.requests
 
     def piece(self, token: int) -> str:
         if self.weights:
@@ -283,7 +277,7 @@ class Examination:
             "temperature": self.params.temperature,
             "draws": self.draws if self.params.temperature > 0 else 0,
             "length": self.params.max_tokens,
-            "reference": self.reference,
+            "reference": "weights" if self.weights else "log-probabilities",
             "doing": doing,
             "seconds": round(self.reported - self.began, 1),
             "contexts": [dict(context.result) | {"done": context.texts.total()} for context in self.contexts],

@@ -8,7 +8,7 @@ from . import fields
 from .base import ServerError
 from .fields import at
 from .llama_cpp import LlamaCpp
-from .stream import Client, Limits
+from .stream import Client, TOTAL_S
 from .vllm import VLLM
 
 Server: TypeAlias = VLLM | LlamaCpp
@@ -16,7 +16,7 @@ KINDS: dict[str, type[Server]] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 
 
 def connect_pair(
-    address: str, plain: str | None = "", key: str = "", limits: Limits | None = None
+    address: str, plain: str | None = "", key: str = "", total_s: float = TOTAL_S
 ) -> tuple[Server, Server | None]:
     """Connect to the server at `address`, and to the server without speculation at `plain`, if that is given.
 
@@ -24,13 +24,13 @@ def connect_pair(
     `connect` does.
     """
     plain_key = key if plain and takes_key(plain, address) else ""
-    server = connect(address, key, limits)
-    return server, connect(plain, plain_key, limits) if plain else None
+    server = connect(address, key, total_s)
+    return server, connect(plain, plain_key, total_s) if plain else None
 
 
-def connect(address: str, key: str = "", limits: Limits | None = None) -> Server:
+def connect(address: str, key: str = "", total_s: float = TOTAL_S) -> Server:
     """Connect to the server at `address`. Raises ServerError if no server of a supported kind answers there."""
-    client = Client(origin(address), key, limits)
+    client = Client(origin(address), key, total_s)
     models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not fields.label(at(models, 0, "id")):
         raise ServerError("The server names no model.")

@@ -30,9 +30,7 @@ from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import fields
 from .base import Chunk, Ending, ServerError, Token
 from .connect import Server
-from .steps import make_steps, Step
-
-KINDS: dict[bool, Kind] = {True: "bonus", False: "resampled"}  # key: whether every drafted token was accepted
+from .steps import make_steps
 
 
 def race(
@@ -101,17 +99,17 @@ def watch(
         if ending.reason == "length" and max_tokens < params.max_tokens:
             ending = replace(ending, reason="context")
     except ServerError as failure:
-        ending, error = Ending("failed", 0.0), failure
-    cycles = Cycles(lane)
+        ending, error = Ending("failed"), failure
     steps, counted = make_steps(chunks, ending, facts.speculates)
-    events = [event for step in steps for event in cycles.events(step)]
+    events, text = list(cycles(lane, steps)), "".join(chunk.text for chunk in chunks)
+    first, last = (steps[0].at, steps[-1].at) if steps else (0.0, 0.0)
+    total = sum(len(step.tokens) for step in steps)
     # All time after the first token counts as the target's: servers do not report the time of drafting.
-    text, decode_s = "".join(chunk.text for chunk in chunks), cycles.at - cycles.first
-    finished = Finished(lane, ending.reason, cycles.total, text, cycles.at, cycles.first, 0.0, decode_s, 0.0)
+    finished = Finished(lane, ending.reason, total, text, last, first, 0.0, last - first, 0.0)
     if error is not None:
-        failed = Failed(lane, cycles.cycle, "engine", error.sentence, True, cycles.at)
+        failed = Failed(lane, len(steps), "engine", error.sentence, True, last)
         return [started, *events, failed, finished]
-    drafted, accepted = (ending.drafted, ending.accepted) if counted == "totals" else (None, None)
+    drafted, accepted = (counted == "totals" and ending.counts) or (None, None)
     return [started, *events, replace(finished, counted=counted, drafted=drafted, accepted=accepted)]
 
 
@@ -122,37 +120,34 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:
-        drafted, accepted = chunk.drafted - (before[-1].drafted or 0), chunk.accepted - (before[-1].accepted or 0)
-        if not 0 <= accepted <= drafted <= fields.MAX_DRAFT or len(chunk.tokens) > accepted + 1:
+        in_range = 0 <= chunk.accepted <= chunk.drafted <= fields.MAX_DRAFT
+        if not in_range or len(chunk.tokens) > chunk.accepted + 1:
             raise fields.unreadable("counts of drafts")
 
 
-class Cycles:
-    """Makes the events of a lane, step by step. The first step is the prefill."""
+def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
+    """Yield the events of the steps, the first of which is the prefill.
 
-    def __init__(self, lane: str) -> None:
-        self.lane, self.cycle, self.total, self.at, self.first = lane, 0, 0, 0.0, 0.0
-
-    def events(self, step: Step) -> Iterator[Event]:
-        """Yield the events of a step. Servers do not report q, coins and rejected tokens, so these are missing."""
+    Servers do not report q, coins and rejected tokens, so these are missing.
+    """
+    at, total = 0.0, 0
+    for cycle, step in enumerate(steps):
         last = len(step.tokens) - 1
-        accepted = (last if step.accepted is None else step.accepted) if self.cycle else 0
-        drafted = (accepted if step.drafted is None else step.drafted) if self.cycle else 0
+        accepted = (last if step.accepted is None else step.accepted) if cycle else 0
+        drafted = (accepted if step.drafted is None else step.drafted) if cycle else 0
         positions = tuple(position(node, accepted, step.tokens) for node in range(drafted))
         target_token = step.tokens[accepted] if accepted <= last else None
         all_accepted = drafted == accepted  # if so, the target's token comes from p, otherwise from the residual
         row = distribution(target_token) if target_token and all_accepted else None
         if positions:
             ids, pieces = tuple(x.token for x in positions), tuple(x.piece for x in positions)
-            yield Drafted(self.lane, self.cycle, ids, pieces, tuple(range(-1, drafted - 1)), self.at, self.at)
+            yield Drafted(lane, cycle, ids, pieces, tuple(range(-1, drafted - 1)), at, at)
         bonus = row if positions else None
-        yield Verified(self.lane, self.cycle, positions, self.at, step.at, row, chance(target_token), bonus=bonus)
-        self.at, self.total = step.at, self.total + len(step.tokens)
-        self.first = self.first or step.at
+        yield Verified(lane, cycle, positions, at, step.at, row, chance(target_token), bonus=bonus)
+        at, total = step.at, total + len(step.tokens)
         ids, pieces = tuple(map(id_of, step.tokens)), tuple(x.piece for x in step.tokens)
-        accepted, kind = min(accepted, len(ids)), KINDS[all_accepted]
-        yield Committed(self.lane, self.cycle, ids, pieces, accepted, kind, step.text, self.total, step.at)
-        self.cycle += 1
+        kind: Kind = "bonus" if all_accepted else "resampled"
+        yield Committed(lane, cycle, ids, pieces, min(accepted, len(ids)), kind, step.text, total, at)
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:

@@ -6,6 +6,7 @@ over the text. Both change in the chunk of a cycle's first token. The server sen
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..events import FinishReason
@@ -68,17 +69,17 @@ class LlamaCpp:
                 yield cycle
                 cycle = None
             if last:
-                yield Ending(finish(data), arrived, drafted=drafted, accepted=accepted)
+                yield Ending(finish(data), (drafted, accepted))
                 return
             if cycle is None:
-                missing = 1 + accepted - sums[1]
-                sums = drafted, accepted
+                cycle = Chunk("", (), arrived, drafted - sums[0], accepted - sums[1])
+                missing, sums = 1 + accepted - sums[1], (drafted, accepted)
             predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
             # The server sends no chunk for a token that ends inside a character: an empty token replaces it.
             tokens = *[Token("")] * min(predicted - count - 1, params.max_tokens), token(data)
             count, missing = predicted, missing - len(tokens)
-            text = (cycle.text if cycle else "") + fields.text(at(data, "content"), "text")
-            cycle = Chunk(text, (*(cycle.tokens if cycle else ()), *tokens), arrived, drafted, accepted)
+            text = cycle.text + fields.text(at(data, "content"), "text")
+            cycle = replace(cycle, text=text, tokens=(*cycle.tokens, *tokens), at=arrived)
             if missing <= 0:
                 yield cycle
                 cycle = None

@@ -1,31 +1,20 @@
 """Reconstruct a server's steps from the chunks that arrived and the counts that the server reports."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from ..events import Counted
-from .base import Chunk, Ending, Token
+from .base import Chunk, Ending
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One cycle or, if the cycles are unknown, tokens that arrived together."""
-
-    tokens: tuple[Token, ...]
-    text: str
-    at: float  # seconds since the request was sent
-    drafted: int | None = None  # None if the server does not report it
-    accepted: int | None = None
-
-
-def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Step], Counted | None]:
+def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Chunk], Counted | None]:
     """Return all steps, the prefill first, and how they were counted (None: nothing was drafted)."""
     blocks = blocks_of(chunks)
     if not blocks:
         return [], None
     first, rest = blocks[0], blocks[1:]
     if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
-        return [first, *steps_from_sums(chunks)], "exact"
+        return blocks, "exact"
     accepted = [count for _, count in ending.steps or ()]
     aligned = None if ending.steps is None else align_steps([len(block.tokens) for block in rest], accepted)
     if ending.steps is not None and aligned is not None:
@@ -34,41 +23,27 @@ def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None)
             sizes = [1 if index is None else accepted[index] + 1 for index in indices]
             sizes[-1] = len(block.tokens) - sum(sizes[:-1])  # the text can end inside its last step
             for part, index in zip(cut(block, sizes), indices, strict=True):
-                counts = (0, 0) if index is None else ending.steps[index]
-                steps.append(Step(part.tokens, part.text, part.at, *counts))
+                drafted, kept = (0, 0) if index is None else ending.steps[index]
+                steps.append(replace(part, drafted=drafted, accepted=kept))
         one_each = all(len(indices) == 1 for indices in aligned)
         # A step without a draft and a step that accepts nothing both write one token, and cannot be told apart.
         unambiguous = 0 not in accepted or not any(None in indices for indices in aligned)
         return steps, "exact" if one_each and unambiguous else "merged"
-    if speculates is False or ending.drafted == 0:
+    if speculates is False or (ending.counts and not ending.counts[0]):
         return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
     return [first, *rest], "totals"
 
 
-def blocks_of(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make a block of each chunk. The first token gets its own block; text without a token joins the block before."""
-    blocks = list[Step]()
+def blocks_of(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Give the first token a block of its own, and join text without a token to the block before."""
+    blocks = list[Chunk]()
     for chunk in chunks:
-        block = Step(chunk.tokens, chunk.text, chunk.at)
-        if not block.tokens:
-            if blocks:
-                blocks[-1] = Step(blocks[-1].tokens, blocks[-1].text + block.text, blocks[-1].at)
-        elif blocks or len(block.tokens) == 1:
-            blocks.append(block)
-        else:
-            blocks += cut(block, [1, len(block.tokens) - 1])
+        if chunk.tokens:
+            whole = blocks or len(chunk.tokens) == 1
+            blocks += [chunk] if whole else cut(chunk, [1, len(chunk.tokens) - 1])
+        elif blocks:
+            blocks[-1] = replace(blocks[-1], text=blocks[-1].text + chunk.text)
     return blocks
-
-
-def steps_from_sums(chunks: Sequence[Chunk]) -> list[Step]:
-    """Make the steps after the prefill from the running totals of drafted and accepted tokens in each chunk."""
-    steps, before = list[Step](), (0, 0)
-    for number, chunk in enumerate(chunk for chunk in chunks if chunk.tokens):
-        sums = chunk.drafted or 0, chunk.accepted or 0
-        if number:  # 0 is the prefill
-            steps.append(Step(chunk.tokens, chunk.text, chunk.at, sums[0] - before[0], sums[1] - before[1]))
-        before = sums
-    return steps
 
 
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
@@ -97,14 +72,14 @@ def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int
     return aligned if index == len(accepted) else None
 
 
-def cut(block: Step, parts: Sequence[int]) -> list[Step]:
+def cut(block: Chunk, parts: Sequence[int]) -> list[Chunk]:
     """Cut a block into parts of these sizes. A part's text is its pieces, joined, or "" if the block's text differs."""
-    steps, text, start = list[Step](), block.text, 0
+    steps, text, start = list[Chunk](), block.text, 0
     for number, size in enumerate(parts):
         tokens = block.tokens[start : start + size]
         pieces = "".join(token.piece for token in tokens)
         last = number == len(parts) - 1  # the last part gets all text that remains
         part_text = text if last else pieces if text.startswith(pieces) else ""
-        steps.append(Step(tokens, part_text, block.at))
+        steps.append(Chunk(part_text, tokens, block.at))
         text, start = text[len(part_text) :], start + size
     return steps

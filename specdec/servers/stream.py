@@ -1,7 +1,7 @@
 """Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx limits the time to connect. `Deadline` limits the time of an answer or event, which a server could send byte by
-byte, and a client's total time.
+httpx limits the time to connect. A `Client` limits the time of an answer or event, which a server could send byte by
+byte, and the time of all its requests together.
 """
 
 import contextlib
@@ -10,9 +10,7 @@ import socket
 import ssl
 import threading
 import time
-import weakref
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -22,62 +20,26 @@ from .base import ServerError
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
 MAX_EXCERPT = 120  # most characters to quote of a server's error message
-
-
-class Deadline(threading.Event):
-    """Closes a client's connections when this event is set, even if the server is silent. `watch` sets it at `due`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.due = 0.0
-        self._sockets = weakref.WeakSet[socket.socket]()
-
-    def set(self) -> None:
-        super().set()
-        for open_socket in tuple(self._sockets):
-            with contextlib.suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
-
-    def watch(self, ended: threading.Event) -> None:
-        """Wait until `due`, which may move meanwhile, or until the request has `ended`."""
-        while not ended.wait(max(0.0, self.due - time.monotonic())):
-            if time.monotonic() >= self.due:
-                return self.set()
-
-    def connected(self, name: str, info: dict[str, Any]) -> None:
-        """Remember the socket of a request. httpx calls this through its extension `trace`."""
-        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._sockets.add(info["return_value"].get_extra_info("socket"))
-            if self.is_set():  # it was set before this request had a socket
-                self.set()
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on a server's seconds and bytes. `silence_s` is for an answer, or each event of a stream.
-
-    `total_s` is for all requests together, `answer_bytes` for each.
-    """
-
-    connect_s: float = 10.0
-    silence_s: float = 120.0
-    total_s: float = 3_600.0
-    answer_bytes: int = 16_000_000
+CONNECT_S = 10.0
+SILENCE_S = 120.0  # until an answer is complete, or until the next event of a stream
+TOTAL_S = 3_600.0  # of all requests of a client together
+ANSWER_BYTES = 16_000_000  # of each answer
 
 
 class Client:
     """Sends requests to one server. Proxies, netrc and redirects are off, so that no other server gets a request."""
 
-    def __init__(self, origin: str, key: str = "", limits: Limits | None = None) -> None:
+    def __init__(self, origin: str, key: str = "", total_s: float = TOTAL_S) -> None:
         if not (key.isascii() and key.isprintable()):
             raise ServerError("The key holds a character that cannot be sent. Copy it again.")
-        self.limits, self._key = limits or Limits(), key
-        self._deadline, self._until = Deadline(), time.monotonic() + self.limits.total_s
+        self._key, self._total_s = key, total_s
+        self._expired, self._due = threading.Event(), 0.0
+        self._until = time.monotonic() + total_s
         trusted = ssl.create_default_context()  # the system's certificate authorities, or those in SSL_CERT_FILE
         self._http = httpx.Client(
             base_url=origin,
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=httpx.Timeout(None, connect=self.limits.connect_s),
+            timeout=httpx.Timeout(None, connect=CONNECT_S),
             transport=httpx.HTTPTransport(verify=trusted, trust_env=False, retries=CONNECT_RETRIES, limits=NO_REUSE),
             trust_env=False,
         )
@@ -108,7 +70,7 @@ class Client:
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
                         raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
-                    self._deadline.due = self._until  # while the caller has the event
+                    self._due = self._until  # while the caller has the event
                     yield event, at
                     self._wait()
         raise ServerError("The server broke off in the middle of its answer.")
@@ -120,35 +82,49 @@ class Client:
             self._check(response)
             for block in response.iter_raw():
                 size += len(block)
-                if size > self.limits.answer_bytes:
-                    raise ServerError("The server sent more than {limit} bytes.", limit=self.limits.answer_bytes)
+                if size > ANSWER_BYTES:
+                    raise ServerError("The server sent more than {limit} bytes.", limit=ANSWER_BYTES)
                 yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
     def _response(self, path: str, body: dict[str, Any] | None) -> Iterator[httpx.Response]:
         """Send one request. Errors of httpx until the end of the `with` block become ServerErrors."""
-        deadline, ended = self._deadline, threading.Event()
+        sockets, ended = list[socket.socket](), threading.Event()
+
+        def connected(name: str, info: dict[str, Any]) -> None:
+            if name.endswith(("connect_tcp.complete", "start_tls.complete")):
+                sockets.append(info["return_value"].get_extra_info("socket"))
+
         self._wait()
-        threading.Thread(target=deadline.watch, args=(ended,), daemon=True).start()
-        method, trace = "GET" if body is None else "POST", {"trace": deadline.connected}
+        threading.Thread(target=self._watch, args=(sockets, ended), daemon=True).start()
+        method = "GET" if body is None else "POST"
         try:
-            with self._http.stream(method, path, json=body, extensions=trace) as response:
+            with self._http.stream(method, path, json=body, extensions={"trace": connected}) as response:
                 yield response
         except httpx.HTTPError as error:
-            if not deadline.is_set():
+            if not self._expired.is_set():
                 raise ServerError(
                     "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
                     message=self._excerpt(str(error) or type(error).__name__),
                 ) from None
         finally:
             ended.set()
-        if deadline.is_set():
-            seconds = self.limits.total_s if deadline.due == self._until else self.limits.silence_s
+        if self._expired.is_set():
+            seconds = self._total_s if self._due == self._until else SILENCE_S
             raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=seconds)
 
     def _wait(self) -> None:
-        """Give the server `silence_s` for the next answer or event."""
-        self._deadline.due = min(self._until, time.monotonic() + self.limits.silence_s)
+        """Give the server SILENCE_S for the next answer or event."""
+        self._due = min(self._until, time.monotonic() + SILENCE_S)
+
+    def _watch(self, sockets: list[socket.socket], ended: threading.Event) -> None:
+        """Close the sockets of a request, even if the server is silent, once it is due, which may move meanwhile."""
+        while not ended.wait(max(0.01, self._due - time.monotonic())):
+            if time.monotonic() >= self._due:
+                self._expired.set()
+                for each in sockets:
+                    with contextlib.suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)
 
     def _check(self, response: httpx.Response) -> None:
         """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""

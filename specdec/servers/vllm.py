@@ -17,7 +17,6 @@ from .base import Chunk, Ending, Facts, ServerError, Token
 from .fields import at
 from .stream import Client
 
-AT_ONCE = 64  # most texts in one request
 POSITION = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
 NO_TEMPLATE = "default chat template is no longer allowed"  # part of transformers' error for a model without one
 PLACEHOLDER = "token_id:"  # vLLM writes it before an id that stands in place of a token's text
@@ -66,7 +65,6 @@ class VLLM:
         options = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": top}
         reason: FinishReason | None = None
         last: Any = None
-        arrived = 0.0
         for data, arrived in self._client.events("/v1/completions", self._body(prompt, params) | options):
             choice = self._choice(data)
             if choice is None:
@@ -76,21 +74,16 @@ class VLLM:
             reason = finish(choice) or reason
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
-        yield ending(reason, arrived, at(last, "metrics", "speculative_decoding"))
+        yield ending(reason, at(last, "metrics", "speculative_decoding"))
 
     def sample(self, prompt: Sequence[int], params: SamplingParams, draws: int) -> list[tuple[int, ...]]:
-        """Sample texts. vLLM seeds text i of a request with seed + i, so the next request begins with the next seed."""
-        texts = list[tuple[int, ...]]()
-        while len(texts) < draws:
-            n = min(AT_ONCE, draws - len(texts))
-            body = self._body(prompt, params) | {"n": n, "seed": signed(params.seed + len(texts))}
-            payload = self._client.ask("/v1/completions", body)
-            self._choice(payload)
-            choices = fields.listed(at(payload, "choices"), "texts")
-            if len(choices) != n:
-                raise fields.unreadable("texts")
-            texts += [fields.integers(at(choice, "token_ids")) for choice in choices]
-        return texts
+        """Sample texts in one request. vLLM seeds text i with seed + i."""
+        payload = self._client.ask("/v1/completions", self._body(prompt, params) | {"n": draws})
+        self._choice(payload)
+        choices = fields.listed(at(payload, "choices"), "texts")
+        if len(choices) != draws:
+            raise fields.unreadable("texts")
+        return [fields.integers(at(choice, "token_ids")) for choice in choices]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Return the next token's probabilities. Only `--logprobs-mode processed_logprobs` applies the temperature."""
@@ -160,18 +153,19 @@ def finish(choice: Any) -> FinishReason | None:
     return reason
 
 
-def ending(reason: FinishReason, arrived: float, payload: Any) -> Ending:
+def ending(reason: FinishReason, payload: Any) -> Ending:
     """Read the counts of drafts, if the server reports any."""
-    name = "counts of drafts"
-    sums = (at(payload, key) for key in ("num_draft_tokens", "num_accepted_draft_tokens"))
-    all_drafted, all_accepted = (None if value is None else fields.integer(value, name) for value in sums)
+    name, all_drafted = "counts of drafts", at(payload, "num_draft_tokens")
     if at(payload, "per_step_drafted") is None:
-        return Ending(reason, arrived, None, all_drafted, all_accepted)
+        if all_drafted is None:
+            return Ending(reason)
+        all_accepted = fields.integer(at(payload, "num_accepted_draft_tokens"), name)
+        return Ending(reason, (fields.integer(all_drafted, name), all_accepted))
     drafted, accepted = (fields.integers(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
     steps = tuple(zip(drafted, accepted, strict=False))
     if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
         raise fields.unreadable(name)
-    return Ending(reason, arrived, steps, all_drafted, all_accepted)
+    return Ending(reason, (sum(drafted), sum(accepted)), steps)
 
 
 def parse_token_id(name: str) -> int:

@@ -14,7 +14,8 @@ import torch
 from ..families import hub, zoo
 from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
-from ..models.files import prefix_errors
+from ..messages import Refused
+from ..models.files import read_json
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from . import examples as example_files
@@ -64,22 +65,24 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used, or
+    continues with the examples and weights there. Raises Refused if the arguments or the files cannot be used, or
     if earlier examples are of another target, or earlier weights of other settings.
     """
     if method not in METHODS:
-        raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
+        raise Refused(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES).is_dir() or not any(out.iterdir()))):
-        raise ValueError(f"{out} exists and `specdec train` did not make it; choose another --out")
+        raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
     checkpoint = out / CHECKPOINT
-    saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
-    first = json.loads((out / SETTINGS).read_text(encoding="utf-8")) if (out / SETTINGS).exists() else settings
+    with hub.reading(out):
+        saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
+        first = read_json(out / SETTINGS) if (out / SETTINGS).exists() else settings
+        best = sum(read_json(out / CONFIG)["trained"]["overlap"]) if saved and (out / CONFIG).exists() else -1.0
     fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
     if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
-        raise ValueError(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
-    lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
+        raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
+    lines = hub.read_prompts(prompts) if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
     tell(f"{minutes:g} minutes: {writing:.1f} to load the target and write texts, {minutes - writing:.1f} to learn")
@@ -98,14 +101,14 @@ def train(
 
     end, advice = start + 60.0 * minutes, ""
     if not texts:
-        writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
+        writer = Writer(family, lines, seed=seed)
         write(writer, out / EXAMPLES, start + 60.0 * writing, WANTED_TOKENS - read_examples().answer_tokens, tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
         advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     examples = read_examples()
     if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
         there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
-        raise ValueError(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
+        raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
@@ -132,9 +135,7 @@ def train(
                 yield from ((reading, len(reading.places)) for reading in dice.sample(cached, len(cached)))
 
     evaluation = HeldOut(model, target_passes(examples.select(held_out).in_order(size)), draft_ids)
-    best, measured = -1.0, list[dict[str, Any]]()
-    if saved and (out / CONFIG).exists():
-        best = sum(json.loads((out / CONFIG).read_text(encoding="utf-8"))["trained"]["overlap"])
+    measured = list[dict[str, Any]]()
 
     def measure(progress: Progress) -> None:
         nonlocal best
@@ -167,10 +168,10 @@ def acceptance(figures: dict[str, Any]) -> str:
 def load_target(target: str, device: str) -> zoo.Family:
     """Load a target without drafters, in bfloat16 if that is fast. `target` can also name a family."""
     place = hub.find(target)
-    with prefix_errors(target):
+    with hub.reading(target):
         family = zoo.load_target(target, place, precision(device), device)
         if not isinstance(family.target, Transformer):
-            raise ValueError("drafters can be trained only for models of our own decoder; transformers runs this model")
+            raise Refused("drafters can be trained only for models of our own decoder; transformers runs this model")
     return family
 
 

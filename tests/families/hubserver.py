@@ -2,93 +2,63 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from tests.servers.stub import Asked, Reply, Stub
 
 SHA = "a" * 40
 CHUNK = 1 << 16
 
 
-class Hub(ThreadingHTTPServer):
+class Hub(Stub):
     """Serves `repositories`: name -> folder. `gated` names want an agreement. What `garbles` sends other
     bytes of the same number. Bytes past `held` wait for `release`."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(self.answer)
         self.repositories: dict[str, Path] = {}
         self.gated: set[str] = set()
         self.garbles = False
         self.held, self.release = 1 << 60, threading.Event()
         self.ranges: list[int] = []  # where a client asked to go on from
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Hub
-
-    def log_message(self, *_: object) -> None: ...
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        name = next((name for name in self.server.repositories if f"/{name}/" in path), None)
+    def answer(self, asked: Asked) -> Reply:
+        path = asked.path.partition("?")[0]
+        name = next((name for name in self.repositories if f"/{name}/" in path), None)
         if name is None:
-            return self.refuse(404, "RepoNotFound")
-        folder = self.server.repositories[name]
+            return refusal(404, "RepoNotFound")
+        folder = self.repositories[name]
         if path.startswith("/api/models/"):
             files = [{"type": "file", "path": file.name, "size": file.stat().st_size, "oid": oid(file)} for file in
                      sorted(folder.iterdir())]  # fmt: skip
             facts = {"id": name, "sha": SHA, "siblings": [{"rfilename": file["path"]} for file in files]}
-            return self.send(json.dumps(files if "/tree/" in path else facts).encode())
-        if name in self.server.gated:
-            return self.refuse(403, "GatedRepo")
-        self.send_file(folder / path.rpartition("/")[2])
+            return Reply.of(files if "/tree/" in path else facts)
+        return refusal(403, "GatedRepo") if name in self.gated else self.file(folder / path.rpartition("/")[2], asked)
 
-    do_HEAD = do_GET
-
-    def send(self, content: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
-    def refuse(self, status: int, code: str) -> None:
-        self.send_response(status)
-        self.send_header("X-Error-Code", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def send_file(self, file: Path) -> None:
-        body, content, said = self.command == "GET", file.read_bytes(), self.headers.get("Range", "")
-        content = content[::-1] if self.server.garbles else content
-        start = int(said.removeprefix("bytes=").partition("-")[0] or 0) if said else 0
-        if start and body:
-            self.server.ranges.append(start)
+    def file(self, file: Path, asked: Asked) -> Reply:
+        content = file.read_bytes()[:: -1 if self.garbles else 1]
+        start = int(asked.headers.get("range", "").removeprefix("bytes=").partition("-")[0] or 0)
+        if start and asked.method == "GET":
+            self.ranges.append(start)
         if start >= len(content):
-            return self.refuse(416, "")
-        self.send_response(206 if start else 200)
-        self.send_header("X-Repo-Commit", SHA)
-        self.send_header("ETag", f'"{oid(file)}"')
-        self.send_header("Content-Length", str(len(content) - start))
+            return refusal(416, "")
+        headers = {"x-repo-commit": SHA, "etag": f'"{oid(file)}"', "content-length": str(len(content) - start)}
         if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.end_headers()
-        with contextlib.suppress(OSError):  # the client may leave
-            for at in range(start, len(content) if body else start, CHUNK):
-                if at >= self.server.held:
-                    self.server.release.wait()
-                self.wfile.write(content[at : at + CHUNK])
+            headers["content-range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        return Reply(self.parts(content, start), 206 if start else 200, headers=headers)
+
+    def parts(self, content: bytes, start: int) -> Iterator[bytes]:
+        for at in range(start, len(content), CHUNK):
+            if at >= self.held:
+                self.release.wait()
+            yield content[at : at + CHUNK]
+
+
+def refusal(status: int, code: str) -> Reply:
+    return Reply([], status, headers={"x-error-code": code, "content-length": "0"})
 
 
 def oid(file: Path) -> str:
@@ -100,13 +70,11 @@ def oid(file: Path) -> str:
 def hub(monkeypatch, cache: Path) -> Iterator[Hub]:
     """The server, the address of the Hub for processes that begin now; `cache` is theirs and this process's."""
     with Hub() as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         use_cache(monkeypatch, cache)
         yield server
         server.release.set()
-        server.shutdown()
 
 
 def use_cache(monkeypatch, cache: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import transformers
 
 from specdec.families import chat, published
+from specdec.messages import Refused
 from tests.families import toypairs
 
 PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"
@@ -68,5 +69,5 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path) -> None:
     ],
 )
 def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path) -> None:
-    with pytest.raises(ValueError, match=f"the chat template {reason}"):
+    with pytest.raises(Refused, match=f"the chat template {reason}"):
         chat.load_chat(folder_with(tmp_path / "model", wrong))

@@ -16,6 +16,7 @@ from tokenizers import processors
 
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families import published, zoo
+from specdec.messages import Refused
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
@@ -194,7 +195,7 @@ def truncate(path: Path, length: int) -> None:
 
 
 def refused(call: Callable[[], Any], folder: Path, reason: str) -> None:
-    with pytest.raises(ValueError, match=f"^{folder}.*{reason}") as caught:
+    with pytest.raises(Refused, match=f"^{folder}.*{reason}") as caught:
         call()
     assert "\n" not in str(caught.value) and len(str(caught.value).removeprefix(str(folder))) < 400
 

@@ -50,8 +50,7 @@ def tensors(convention: Callable[[doctor.Weights], doctor.Weights]) -> Plant:
 
 def of(head: str, kind: str) -> Convention:
     config, weights = read_config(FAMILY / head), read_weights(FAMILY / head)
-    target = zoo.load("embedded").target
-    return next(way for make in doctor.MAKERS[head] for way in make(config, weights, target) if way.kind == kind)
+    return next(way for way in doctor.conventions(config, weights, zoo.load("embedded")) if way.kind == kind)
 
 
 def both(config: dict[str, Any], weights: doctor.Weights) -> tuple[dict[str, Any], doctor.Weights]:
@@ -81,7 +80,7 @@ FAULTS: list[tuple[str, Plant, set[str]]] = [
     ("mtp", uneven_norm, {"norm_output"}),
     ("eagle3", bits(as_float16=True), {"dtype"}),
     ("eagle3", keys(norm_output=True), {"norm_output"}),
-    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors or dict)(config, weights), {"norms"}),
+    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors)(config, weights), {"norms"}),
     ("mtp", both, {"attention", "order"}),
     ("block", keys(architectures=["DFlashDraftModel"]), {"sample_from_anchor"}),
 ]

@@ -14,6 +14,7 @@ from specdec.families.export import export, write
 from specdec.families.published import load_head
 from specdec.families.zoo import Family, load, load_pair
 from specdec.loop import generate, Task
+from specdec.messages import Refused
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
@@ -94,7 +95,7 @@ def test_heads_that_are_refused_leave_nothing_behind(tmp_path) -> None:
     (heads / "config.json").write_text((FAMILY / "medusa" / "config.json").read_text())
     blocks = {name: tensor for name, tensor in read_weights(FAMILY / "medusa").items() if ".linear." in name}
     save_file(blocks, heads / "model.safetensors")
-    with pytest.raises(ValueError, match="share the target's output matrix"):
+    with pytest.raises(Refused, match="share the target's output matrix"):
         export(str(tmp_path / "family"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

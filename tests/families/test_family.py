@@ -19,6 +19,7 @@ from specdec.figures import machine
 from specdec.lanes.default import expected_tokens
 from specdec.lanes.race import make_task, race
 from specdec.loop import generate
+from specdec.messages import Refused
 from specdec.paths import FAMILY
 from specdec.sampling import probabilities
 from specdec.traces.file import Trace
@@ -82,9 +83,9 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     text = exact.encode(PROMPT)
     p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))
     assert 1e-4 < float(0.5 * (p - q).abs().sum()) < 0.1
-    with pytest.raises(ValueError, match="cannot run a target in this precision"):
+    with pytest.raises(Refused, match="cannot run a target in this precision"):
         race(family, PROMPT, peer=True)
-    with pytest.raises(ValueError, match="int8 runs only on a CPU"):
+    with pytest.raises(Refused, match="int8 runs only on a CPU"):
         zoo.compute_dtypes(torch.int8, "cuda")
 
 
@@ -92,7 +93,7 @@ def test_a_precision_has_the_name_that_it_is_told_by() -> None:
     assert [zoo.precision_name(zoo.dtype_of(name)) for name in zoo.PRECISIONS] == [*zoo.PRECISIONS]
     assert set(zoo.PRECISIONS) == set(get_args(Precision))
     assert zoo.dtype_of(None) is None
-    with pytest.raises(ValueError, match="no precision 'float31'; choose from float32, bfloat16, int8"):
+    with pytest.raises(Refused, match="no precision 'float31'; choose from float32, bfloat16, int8"):
         bench.make_engine("embedded", (), "float31", "cpu")
 
 
@@ -180,9 +181,9 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
-    with pytest.raises(ValueError, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
+    with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
         race(family, PROMPT, drafter="telepathy")
-    with pytest.raises(ValueError, match="no folder 'target'"):
+    with pytest.raises(Refused, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
 
 

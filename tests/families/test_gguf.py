@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from specdec.families import chat, hub, presets, published, zoo
 from specdec.families.zoo import load_pair
+from specdec.messages import Refused
 from specdec.models import gguf as reading
 from specdec.models import gguf_header
 from specdec.models.grouped import GGUF
@@ -163,7 +164,7 @@ DAMAGED = {
 def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(DAMAGED[reason](whole))
-    with pytest.raises(ValueError, match=f"^{path}: .*{reason}") as caught:
+    with pytest.raises(Refused, match=f"^{path}: .*{reason}") as caught:
         load_pair(path)
     assert "\n" not in str(caught.value)
 
@@ -171,7 +172,7 @@ def test_a_damaged_or_foreign_file_is_told_in_a_sentence(reason: str, whole, tmp
 def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", llama__rope__scaling__type="yarn", llama__rope__scaling__factor=4.0)
-    with pytest.raises(ValueError, match=r"rotary scaling \(yarn, factor 4\) is not supported in GGUF files"):
+    with pytest.raises(Refused, match=r"rotary scaling \(yarn, factor 4\) is not supported in GGUF files"):
         load_pair(path)
 
 
@@ -180,7 +181,7 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -
     path.write_bytes(whole)
     assert presets.parse_pair(f"{path} + {path}") == presets.Pair(str(path), (str(path),))
     assert hub.is_here(str(path)) and hub.find(path) == path
-    with pytest.raises(ValueError, match="no GGUF file"):
+    with pytest.raises(Refused, match="no GGUF file"):
         hub.find(tmp_path / "other.gguf")
     from specdec.ui import menu
 
@@ -224,5 +225,5 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> float:
 def test_other_kinds_of_codes_are_refused(kind: str, tmp_path) -> None:
     path = tmp_path / "model.gguf"
     togguf.write(path, "llama", kind)
-    with pytest.raises(ValueError, match=f"is {kind}; only Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
+    with pytest.raises(Refused, match=f"is {kind}; only Q4_0, Q4_1, Q8_0 can .* stored; choose int8"):
         load_pair(path, dtype=GGUF)

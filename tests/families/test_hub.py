@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from specdec.families import hub
-from specdec.messages import TranslatableText
+from specdec.messages import Refused, TranslatableText
 from tests.families import hubserver
 
 CONTENT = b"0123456789" * 2_400_000  # the library counts in steps of 10 MiB
@@ -25,7 +25,7 @@ def server(monkeypatch, tmp_path) -> Iterator[hubserver.Hub]:
 
 
 def refusal(name: str = "some/model", memory: int = 10**9) -> str:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(Refused) as refused:
         list(hub.fetch([name], memory))
     assert isinstance(refused.value.args[0], TranslatableText) and not hub.is_on_disk(name)
     return str(refused.value)
@@ -40,7 +40,7 @@ def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(se
     server.release.set()
     list(hub.fetch(["some/model"], 10**9))
     assert server.ranges and min(server.ranges) > 10_000_000
-    server.shutdown()
+    server.close()
     place = hub.find("some/model")
     assert {file.name for file in place.iterdir()} == {"config.json", "model.safetensors"}
     assert (place / "model.safetensors").read_bytes() == CONTENT

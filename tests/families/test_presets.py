@@ -5,6 +5,7 @@ import pytest
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race
+from specdec.messages import Refused
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
 from tests.tokens import ids
@@ -51,5 +52,5 @@ def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch) -> None:
     target, draft = toypairs.pair_into(tmp_path)
     monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
+    with pytest.raises(Refused, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
         zoo.load_pair(target, draft)

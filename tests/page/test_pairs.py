@@ -54,7 +54,7 @@ def test_a_pair_is_downloaded_loaded_and_run(server):
     assert names.index("fetch") < names.index("lines")
     header = json.loads(next(item for item in news if isinstance(item, str)).splitlines()[0])
     assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
-    server.shutdown()  # what is there needs no Hub
+    server.close()  # what is there needs no Hub
     again = told(drafter="prompt_lookup")
     assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Step)]
     refused = told(drafter="medusa")

@@ -24,7 +24,7 @@ CLOSE = None  # among the blocks of an answer: the socket is closed there
 
 @dataclass
 class Reply:
-    """`blocks` are sent one by one; a number waits for so many seconds."""
+    """`blocks` are sent one by one, as chunks unless a length is among the headers; a number waits for seconds."""
 
     blocks: Iterable[bytes | float | None] = ()
     status: int = 200
@@ -69,26 +69,27 @@ class Stub:
                 )
                 reply = answer(asked[-1])
                 self.close_connection = True
+                sized = "content-length" in reply.headers
+                headers = {"content-type": reply.type, "connection": "close"}
+                headers |= {} if sized else {"transfer-encoding": "chunked"}
                 with contextlib.suppress(OSError):
                     self.send_response(reply.status)
-                    for name, value in {"content-type": reply.type, "transfer-encoding": "chunked"}.items():
-                        self.send_header(name, value)
-                    for name, value in reply.headers.items():
+                    for name, value in (headers | reply.headers).items():
                         self.send_header(name, value)
                     self.end_headers()
-                    for block in reply.blocks:
+                    for block in reply.blocks if self.command != "HEAD" else ():
                         if block is CLOSE:
                             self.connection.shutdown(socket.SHUT_RDWR)
                             return
                         if isinstance(block, float):
                             time.sleep(block)
                         else:
-                            self.wfile.write(b"%x\r\n%s\r\n" % (len(block), block))
-                    self.wfile.write(b"0\r\n\r\n")
+                            self.wfile.write(block if sized else b"%x\r\n%s\r\n" % (len(block), block))
+                    self.wfile.write(b"" if sized else b"0\r\n\r\n")
                     return
                 hung_up.set()
 
-            do_POST = do_GET
+            do_POST = do_HEAD = do_GET
 
             def log_message(self, *_: Any) -> None:
                 return

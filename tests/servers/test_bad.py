@@ -6,29 +6,30 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from specdec import cli
 from specdec.events import Committed, Failed, Finished
-from specdec.servers import lane
+from specdec.servers import lane, stream
 from specdec.servers.base import ServerError
 from specdec.servers.connect import connect, Server
-from specdec.servers.stream import Limits
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub
 
 KEY = "sk-very-secret"
-QUICK = Limits(connect_s=20.0, silence_s=20.0, answer_bytes=100_000)
-PATIENCE = {
-    "silence": replace(QUICK, silence_s=1.0),
-    "nothing but signs of life": replace(QUICK, total_s=1.0),
-    "signs of life for too long": replace(QUICK, silence_s=1.0),
-}
+SILENCE_S = {"silence": 1.0, "signs of life for too long": 1.0}
+TOTAL_S = {"nothing but signs of life": 1.0}
 MODELS = {"data": [{"id": "target", "owned_by": "vllm", "max_model_len": 512}]}
 PARAMS = SamplingParams(max_tokens=8)
+
+
+@pytest.fixture(autouse=True)
+def small_answers(monkeypatch) -> None:
+    monkeypatch.setattr(stream, "ANSWER_BYTES", 100_000)
+
+
 METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
 
 
@@ -91,10 +92,11 @@ STREAMS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_bad_stream_costs_its_lane_and_says_why(name: str) -> None:
+def test_a_bad_stream_costs_its_lane_and_says_why(name: str, monkeypatch) -> None:
     events, said = STREAMS[name]
+    monkeypatch.setattr(stream, "SILENCE_S", SILENCE_S.get(name, 20.0))
     with Stub(vllm(lambda _: Reply.stream(events))) as stub:
-        server = connect(stub.address, KEY, PATIENCE.get(name, QUICK))
+        server = connect(stub.address, KEY, TOTAL_S.get(name, 20.0))
         reason, told = run(server)
         assert said in reason and "\n" not in reason and KEY not in reason and "<" not in reason
     kept = "".join(e.text for e in told if isinstance(e, Committed))
@@ -115,9 +117,9 @@ ANSWERS: dict[str, tuple[Reply, str]] = {
 def test_a_refusal_is_one_sentence(name: str) -> None:
     reply, said = ANSWERS[name]
     with Stub(vllm(lambda _: reply)) as stub:
-        reason, _ = run(connect(stub.address, KEY, QUICK))
+        reason, _ = run(connect(stub.address, KEY))
     with Stub(lambda _: reply) as stub, pytest.raises(ServerError) as raised:
-        connect(stub.address, KEY, QUICK)
+        connect(stub.address, KEY)
     for sentence in (reason, str(raised.value)):
         assert said in sentence and KEY not in sentence and "<" not in sentence and len(sentence) < 250
     assert raised.value.sentence.template
@@ -131,12 +133,14 @@ def endless(asked: Asked) -> Reply:
     return Reply((sse(event()) for _ in range(10**6)), type="text/event-stream")
 
 
-def test_a_byte_at_a_time_takes_no_longer_than_all_may_take() -> None:
-    for limits in (replace(QUICK, total_s=0.5), replace(QUICK, silence_s=0.5)):
+def test_a_byte_at_a_time_takes_no_longer_than_all_may_take(monkeypatch) -> None:
+    for total_s, silence_s in ((0.5, 20.0), (20.0, 0.5)):
+        monkeypatch.setattr(stream, "SILENCE_S", silence_s)
         with Stub(dripping) as stub, pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
-            connect(stub.address, limits=limits)
+            connect(stub.address, total_s=total_s)
+    monkeypatch.setattr(stream, "SILENCE_S", 20.0)
     with Stub(vllm(dripping)) as stub:
-        server = connect(stub.address, limits=replace(QUICK, total_s=1.0))
+        server = connect(stub.address, total_s=1.0)
         with pytest.raises(ServerError, match="did not finish within 1 seconds"):
             server.sample([1, 2], PARAMS, 1)
         with pytest.raises(ServerError, match="did not finish within 1 seconds"):
@@ -161,12 +165,12 @@ def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:
 )
 def test_what_is_no_server_of_these_is_not_guessed_at(models: Any, said: str) -> None:
     with Stub(lambda _: Reply.of(models)) as stub, pytest.raises(ServerError, match=said):
-        connect(stub.address, limits=QUICK)
+        connect(stub.address)
 
 
 def test_the_key_goes_into_one_header_alone() -> None:
     with Stub(vllm(lambda _: Reply.stream([*GOOD, event(finish="length"), "[DONE]"]))) as stub:
-        server = connect(stub.address, KEY, QUICK)
+        server = connect(stub.address, KEY)
         events = lane.race(server, None, "Once", PARAMS)
         assert {asked.headers["authorization"] for asked in stub.asked} == {f"Bearer {KEY}"}
         assert all(KEY not in asked.path + json.dumps(asked.body) for asked in stub.asked)
@@ -200,8 +204,8 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path, monkeypa
     tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     with Stub(lambda _: Reply.of(MODELS), tls) as stub:
         with pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
-            connect(stub.address, KEY, QUICK)
+            connect(stub.address, KEY)
         assert not stub.asked
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-        connect(stub.address, KEY, QUICK)
+        connect(stub.address, KEY)
         assert stub.asked

@@ -11,7 +11,6 @@ from specdec import cli as terminal
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
-from specdec.servers import vllm
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
@@ -24,7 +23,8 @@ MANY = 50_000  # texts a request: our server draws them together
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(vllm, "AT_ONCE", MANY)
+    """Large requests."""
+    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
 
 
 def told_of(
@@ -39,7 +39,7 @@ def told_of(
     """The whole certificate of that engine as a server; `tells` and `kind` are the plain server's."""
     with serving(task) as address, serving(plain or task, tells=tells, kind=kind) as beside:
         other = connect(beside) if plain else None
-        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE, batch=MANY)
+        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE)
     return json.loads(json.dumps(told))
 
 
@@ -145,8 +145,7 @@ ASKED = ("--draws", "100", "--json")
 
 
 @pytest.mark.long
-def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
+def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path) -> None:
     with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
         assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1
         out, progress = capsys.readouterr()

@@ -28,6 +28,7 @@ from specdec.drafters.eagle3 import Eagle3Head
 from specdec.engine import Engine
 from specdec.families import zoo
 from specdec.families.published import load_drafter
+from specdec.messages import Refused
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.traces.file import Trace
@@ -342,7 +343,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     again = train(str(target), out, 0.1, method, prompts, lines.append, **size)
     assert file.read_bytes() == exported
     assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
-    with pytest.raises(ValueError, match=f"was begun with --method {method}"):
+    with pytest.raises(Refused, match=f"was begun with --method {method}"):
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
 
 
@@ -421,7 +422,7 @@ def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, 
 
     (out / "examples").mkdir(parents=True)
     (out / "settings.json").write_text(json.dumps(usual | {"width": 128}))
-    with pytest.raises(ValueError, match=f"draft was begun with --target {target}; repeat that"):
+    with pytest.raises(Refused, match=f"draft was begun with --target {target}; repeat that"):
         call(target="embedded")
     call()  # there are no weights of another width yet
     kept = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -430,7 +431,7 @@ def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, 
         ({"width": 128, "layers": 2}, "--width 64 --layers 1"),
         ({"method": "eagle3"}, "--method draft_model --width 64 --layers 1"),
     ):
-        with pytest.raises(ValueError, match=f"draft was begun with {told}; repeat that, or choose another --out"):
+        with pytest.raises(Refused, match=f"draft was begun with {told}; repeat that, or choose another --out"):
             call(**changed)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == kept
 
@@ -496,10 +497,10 @@ def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, mo
     monkeypatch.setattr("specdec.training.train.HOPELESS", 20)
     monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
     wanted = r"at least 1,000 tokens of answers .*, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
-    with pytest.raises(ValueError, match=wanted):
+    with pytest.raises(Refused, match=wanted):
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")
     for name, sentence in (("ids.npz", "another model wrote it"), ("photo.npz", "holds no examples")):
-        with pytest.raises(ValueError, match=sentence):
+        with pytest.raises(Refused, match=sentence):
             train(str(target), tmp_path / "new", 0.1, tell=lambda line: None, texts=[tmp_path / name])
