@@ -261,9 +261,7 @@ def is_spoiled() -> bool:
 def prepare(engines: Engines, send: Send, family: str, device: str) -> None:
     """Fetch, compile, load and measure what a run of this family needs that leaves drafter and K open."""
     engine = engines.get(family, device)
-    with contextlib.closing(engine.prepare()) as steps:
-        for step in steps:
-            send(step)
+    engine.prepare(on_step=send)
     send(engine.choose())
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -49,15 +48,6 @@ class Refused(ValueError):
 
 class PromptError(Refused):
     """Raised by `loop.py` for a prompt that cannot be run."""
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Raise `Refused` for a ValueError of fetching or loading what somebody named: there, each is a sentence."""
-    try:
-        yield
-    except ValueError as error:
-        raise Refused(*error.args) from error
 
 
 def check_k(k: int) -> None:

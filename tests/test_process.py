@@ -138,7 +138,7 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     engine = Engine(device="cpu")
     engines = SimpleNamespace(get=lambda pair, device: engine)
     assert engine.models  # loaded before anything is counted
-    monkeypatch.setattr(engine, "prepare", lambda *_, **__: (step for step in ()))
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
     monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
     monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
     sent = list[Any]()

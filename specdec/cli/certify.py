@@ -11,6 +11,7 @@ from typer import Option
 
 from ..paths import check_writable
 from ..servers.verdict import shown_by, speculated
+from ..types import Refused
 from .commands import KEY, Plain
 
 HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
@@ -40,7 +41,7 @@ def certify(
     limits = Limits(total_s=HOUR_S * max(1.0, draws / certificate.DRAWS))
     judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), limits)
     if not plain and not target:
-        raise ValueError(
+        raise Refused(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {judged.facts.model}), to compare the server with."
         )

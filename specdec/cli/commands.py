@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS, rule_facts
-from ..types import MAX_DRAFT_TOKENS
+from ..types import MAX_DRAFT_TOKENS, Refused
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -36,7 +36,7 @@ def app(
     try:
         exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
-        raise ValueError(f"--host {host} is not an address of this machine") from error
+        raise Refused(f"--host {host} is not an address of this machine") from error
     begin_with(target, draft)
     os.environ[exposure.EXPOSURE] = exposure_name
     if public:
@@ -52,7 +52,7 @@ def app(
     from ..ui.theme import launch_settings
 
     if device == "cuda" and not machine.gpu_memory():
-        raise ValueError("there is no NVIDIA GPU here; use --device cpu")
+        raise Refused("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
@@ -66,7 +66,7 @@ def app(
     try:
         page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_settings(room, host))
     except OSError as error:
-        raise ValueError(f"the page cannot be served there: {error}") from error
+        raise Refused(f"the page cannot be served there: {error}") from error
     session.prepare()
     if room:
         join = classroom.address(room.host, page.server_port)
@@ -76,14 +76,14 @@ def app(
 
 
 def begin_with(target: str | None, draft: list[str]) -> None:
-    """Set SPECDEC_PAIR, the pair that the page begins with. Raises ValueError if the options do not name a pair."""
+    """Set SPECDEC_PAIR, the pair that the page begins with. Raises Refused if the options do not name a pair."""
     from ..families import presets
 
     if draft and not target:
-        raise ValueError("--draft belongs to a --target")
+        raise Refused("--draft belongs to a --target")
     chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
-        raise ValueError(
+        raise Refused(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"
         )
@@ -173,9 +173,9 @@ def bench(
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
     if prompts and len(k) > 1:
-        raise ValueError("with --prompts, name one -k, or none for the depth that should be fastest")
+        raise Refused("with --prompts, name one -k, or none for the depth that should be fastest")
     if not prompts and (temperature is not None or save):
-        raise ValueError("--temperature and --save belong to --prompts; leave them out")
+        raise Refused("--temperature and --save belong to --prompts; leave them out")
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)

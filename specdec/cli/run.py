@@ -18,7 +18,7 @@ from ..methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METH
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header
-from ..types import Choice, Step
+from ..types import Choice, Refused, Step
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import has_colour, render, report, strip_control_characters
 
@@ -71,20 +71,20 @@ def run(
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
     if not target.strip():
-        raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
+        raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"]), "family": target}
     request = RunRequest.from_settings(settings)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters(target))
-        raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
+        raise Refused(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
-        raise ValueError("--plain belongs to a --server")
+        raise Refused("--plain belongs to a --server")
     if save is not None:
         check_writable(save)
     if server is not None:
         chosen = target, list(draft), dtype, device, request.drafter, request.k, request.peer, request.rule
         if chosen != (EMBEDDED, [], None, "auto", DEFAULT_DRAFTER, 0, False, DEFAULT_RULE):
-            raise ValueError(
+            raise Refused(
                 "with --server, the server has its own models, precision, device, drafter, depth and rule; "
                 "leave those options out"
             )
@@ -94,7 +94,7 @@ def run(
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
 
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
-    race = engine.start(request, show_step)  # raises ValueError if the settings do not fit the models
+    race = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
     show_step(None)
     note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
     models, events = engine.models, list[Event]()

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import FinishReason
-from ..types import TranslatableText
+from ..types import Refused, TranslatableText
 
 
-class ServerError(ValueError):
+class ServerError(Refused):
     """A server cannot be used as requested. `sentence` is the message, without the API key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:

@@ -24,7 +24,7 @@ from ..families import hub, presets
 from ..methods import DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
-from ..types import Choice, Refused, refusing, Step
+from ..types import Choice, Refused, Step
 from . import menu, recorded
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
@@ -153,22 +153,21 @@ class Session:
     def fetch(self, family: str) -> Iterator[Step]:
         """Download the missing files of a pair. Raises Refused if that fails."""
         pair = presets.parse_pair(family)
-        with refusing():
-            if pair is None or all(map(hub.is_here, pair.models)):
-                return
-            yield Step("running", text=notice("looking"))
-            while not self._downloading.acquire(timeout=LOOK_EVERY_S):
-                yield worded(self.download)
-            try:
-                if missing := [model for model in pair.models if not hub.is_here(model)]:
-                    yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
-                    with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                        for step in states:
-                            self.download = step
-                            yield worded(step)
-            finally:
-                self.download = None
-                self._downloading.release()
+        if pair is None or all(map(hub.is_here, pair.models)):
+            return
+        yield Step("running", text=notice("looking"))
+        while not self._downloading.acquire(timeout=LOOK_EVERY_S):
+            yield worded(self.download)
+        try:
+            if missing := [model for model in pair.models if not hub.is_here(model)]:
+                yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
+                with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                    for step in states:
+                        self.download = step
+                        yield worded(step)
+        finally:
+            self.download = None
+            self._downloading.release()
 
     def prepare(self) -> None:
         """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
