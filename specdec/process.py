@@ -210,21 +210,21 @@ def compile_layers() -> None:
 
 
 class Engines:
-    """The engines of this process by family and device. Of pairs, only the last one stays loaded."""
+    """The engines of this process by target and device. Of pairs, only the last one stays loaded."""
 
     def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
         self._engines = dict(engines)
 
-    def get(self, family: str, device: str) -> Any:
+    def get(self, target: str, device: str) -> Any:
         from .engine import Engine
         from .families.presets import parse_pair
 
-        if (family, device) not in self._engines:
-            if parse_pair(family):
+        if (target, device) not in self._engines:
+            if parse_pair(target):
                 for other in [key for key in self._engines if parse_pair(key[0])]:
                     self._engines.pop(other).close()
-            self._engines[family, device] = Engine(family, device=device, spared_cores=1)  # one core is for the page
-        return self._engines[family, device]
+            self._engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
+        return self._engines[target, device]
 
     def explain(self, error: Exception) -> Exception:
         """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
@@ -258,9 +258,9 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def prepare(engines: Engines, send: Send, family: str, device: str) -> None:
-    """Fetch, compile, load and measure what a run of this family needs that leaves drafter and K open."""
-    engine = engines.get(family, device)
+def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
+    """Fetch, compile, load and measure what a run of this target needs that leaves drafter and K open."""
+    engine = engines.get(target, device)
     engine.prepare(on_step=send)
     send(engine.choose())
 
@@ -279,7 +279,7 @@ def run(
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    race = engines.get(request.family, device).start(request, send, on_read, measure=False, kind=kind)
+    race = engines.get(request.target, device).start(request, send, on_read, measure=False, kind=kind)
     with contextlib.closing(race.events) as events:
         send(race.choice)
         lines, last = race.header.line(), 0.0

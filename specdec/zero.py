@@ -47,7 +47,7 @@ class ZeroProcess(EngineProcess):
         self._on_gpu = spaces.GPU(duration=duration_s)(self._decode)
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
-        if name == "run" and arguments[0].family == self._pair:
+        if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
         if name == "prepare" and arguments[0] == self._pair:
             return answers(lambda send: None)  # the pair is always ready

@@ -74,7 +74,7 @@ def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypat
     monkeypatch.setitem(sys.modules, "specdec.zero", SimpleNamespace(ZeroProcess=lambda pair: ("shared", pair)))
     monkeypatch.setattr("gradio.Blocks.launch", launch)
     assert terminal.main(["app"]) == 2
-    assert served == [("shared", recorded.first_family())]
+    assert served == [("shared", recorded.first_target())]
 
 
 def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:

@@ -328,7 +328,7 @@ def test_it_ends_with_whoever_started_it() -> None:
 def test_the_page_has_its_engine_prepared_before_anybody_asks() -> None:
     code = (
         "import sys, time; from specdec.ui import recorded, session as module; module.PREPARE_AFTER_S = 0.0\n"
-        "recorded.first_family = lambda: 'embedded'\n"
+        "recorded.first_target = lambda: 'embedded'\n"
         "session = module.session\n"
         "session.prepare(); session.prepare()\n"
         "while 'embedded' not in session.choices: time.sleep(0.1)\n"

@@ -24,7 +24,7 @@ TOO_MUCH = {
     "k": ({"k": 9}, "from 0 to 8"),
     "max_tokens": ({"max_tokens": 129}, "from 1 to 128"),
     "prompt": ({"prompt": "x" * 2_004}, "2,000"),
-    "a folder": ({"family": str(ROOT)}, "one of: embedded"),
+    "a folder": ({"target": str(ROOT)}, "one of: embedded"),
 }
 
 

@@ -57,7 +57,7 @@ def app(
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
-        family = recorded.first_family()
+        family = recorded.first_target()
         for step in session.fetch(family):
             print(f"\r{step.text}", end="")
         session.process = ZeroProcess(family)

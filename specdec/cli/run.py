@@ -25,16 +25,15 @@ from .render import has_colour, render, report, strip_control_characters
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
-def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the drafters of the embedded family; for any other family, all drafters that exist."""
-    return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
+def drafters(target: str = EMBEDDED) -> list[str]:
+    """Return the drafters of the embedded target; for any other target, all drafters that exist."""
+    return [m.name for m in METHODS.values() if m.embedded or target != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting. `family` is --target."""
+    """Return `command` with an argument for the prompt and a flag for each other setting."""
     others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
-    settings = [setting for setting in SETTINGS.values() if setting.name != "family"]
-    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in settings]
+    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
     wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
     wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
     wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
@@ -55,7 +54,6 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
 @with_settings
 def run(
     *,
-    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
@@ -70,10 +68,11 @@ def run(
     **settings: Any,
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
+    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])}
+    request = RunRequest.from_settings(settings)
+    target = request.target
     if not target.strip():
         raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"]), "family": target}
-    request = RunRequest.from_settings(settings)
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters(target))
         raise Refused(f"there is no drafter {request.drafter!r}; choose from {names}")

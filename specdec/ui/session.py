@@ -51,7 +51,7 @@ class Session:
         self.process = EngineProcess()
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
-        self.choices: dict[str, Choice] = {}  # family -> the drafter and K that `prepare` chose, with nothing given
+        self.choices: dict[str, Choice] = {}  # target -> the drafter and K that `prepare` chose, with nothing given
         self.preparing: Step | None = None  # how far `_prepared` is, for everybody who waits for it
         self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
@@ -63,12 +63,12 @@ class Session:
         try:
             self.check_rate()
             try:
-                yield from self.fetch(request.family)  # before the turn, so that others need not wait for the download
+                yield from self.fetch(request.target)  # before the turn, so that others need not wait for the download
             except Refused as error:
-                if request.family != presets.SMOLLM2:
+                if request.target != presets.SMOLLM2:
                     raise
                 remark = sentences(translated(error.args[0]), notice("instead"))
-                request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
+                request = replace(request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
             with self.place_in_line("run") as ticket:
                 yield from self.wait(ticket, remark, notice("or_here"))
                 translator = partial(translate, language())
@@ -150,9 +150,9 @@ class Session:
             yield Step("waiting", text=sentences(remark, waiting, instead))
             time.sleep(LOOK_EVERY_S)
 
-    def fetch(self, family: str) -> Iterator[Step]:
+    def fetch(self, target: str) -> Iterator[Step]:
         """Download the missing files of a pair. Raises Refused if that fails."""
-        pair = presets.parse_pair(family)
+        pair = presets.parse_pair(target)
         if pair is None or all(map(hub.is_here, pair.models)):
             return
         yield Step("running", text=notice("looking"))
@@ -178,25 +178,25 @@ class Session:
             timer.start()
 
     def _prepare(self) -> None:
-        """Prepare the pair that the page begins with, and the embedded family, which runs if that pair cannot."""
+        """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
-        for family in dict.fromkeys((recorded.first_family(), EMBEDDED)):
+        for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
-                for _ in self.fetch(family):
+                for _ in self.fetch(target):
                     pass
-                while not self._prepared(family):
+                while not self._prepared(target):
                     while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
             except (Refused, RuntimeError) as error:
-                log.warning("%s is not prepared: %s", family, error)
+                log.warning("%s is not prepared: %s", target, error)
 
-    def _prepared(self, family: str) -> bool:
-        """Prepare a family. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+    def _prepared(self, target: str) -> bool:
+        """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
         try:
-            with contextlib.closing(self.process.call("prepare", family, self.device)) as call:
+            with contextlib.closing(self.process.call("prepare", target, self.device)) as call:
                 for item in call:
                     if isinstance(item, Choice):
-                        self.choices[family] = item
+                        self.choices[target] = item
                     elif isinstance(item, Step):
                         self.preparing = item
                         if item.name == "measure" and self.machine.busy():

@@ -53,7 +53,7 @@ BAD = [
     ({"rule": "magic"}, "rule"),
     ({"rule": {}}, "rule"),
     ({"rule": []}, "rule"),
-    ({"family": "../family"}, "target"),
+    ({"target": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": 2.5}, "whole"),
     ({"k": math.nan}, "whole"),
@@ -122,7 +122,7 @@ def test_the_menu_offers_what_the_family_holds(family):
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = race.switch(*chosen)
-        assert told["info"].startswith(menu.family_line(chosen[0]))
+        assert told["info"].startswith(menu.target_line(chosen[0]))
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
         return drafters["value"]

@@ -63,7 +63,7 @@ def measure(pair: str = "embedded") -> Iterator[dict[str, Any]]:
 
         startup()  # as when the page is launched
         yield {"loaded_s": time.monotonic() - start}
-        request = RunRequest(RUN.prompt, RUN.drafter, RUN.k, RUN.params, family=pair)
+        request = RunRequest(RUN.prompt, RUN.drafter, RUN.k, RUN.params, target=pair)
         for name in ("a new fork", "the same fork"):
             start, times, lines = time.monotonic(), list[float](), ""
             for item in process.call("run", request, "auto", "", str):
