@@ -21,12 +21,15 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TYPE_CHECKING, TypeAlias
 
-from .events import Committed, Failed, Finished, Started
+from .events import Committed, Event, Failed, Finished, Started
 from .settings import RunRequest
-from .traces.file import escaped, line
+from .traces.file import escaped, Header, line
 from .types import Choice, Refused, Step
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
@@ -79,9 +82,9 @@ class EngineProcess:
             self._process.kill()
             self._process.join()
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
+    def call(self, name: str, *arguments: Any) -> Answers:
         """Call the function `name` of `CALLS`."""
-        return Call(self, (name, arguments, options))
+        return Call(self, (name, arguments))
 
 
 class Call:
@@ -177,7 +180,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
     engines = Engines()
     while True:
-        number, name, arguments, options = calls.get()
+        number, name, arguments = calls.get()
 
         def send(item: Any, number: int = number) -> None:
             connection.send((number, "item", item))
@@ -186,11 +189,11 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
 
         error = None
         try:
-            handlers[name](engines, send, *arguments, **options)
+            handlers[name](engines, send, *arguments)
         except Abandoned:
             pass
         except Exception as failure:
-            error = engines.explain(failure)
+            error = explain(failure, engines)
         if is_spoiled():
             connection.send((number, "exit", None))
             connection.send((number, "end", error))
@@ -212,10 +215,10 @@ def compile_layers() -> None:
 class Engines:
     """The engines of this process by target and device. Of pairs, only the last one stays loaded."""
 
-    def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
-        self._engines = dict(engines)
+    def __init__(self) -> None:
+        self._engines: dict[tuple[str, str], Engine] = {}
 
-    def get(self, target: str, device: str) -> Any:
+    def get(self, target: str, device: str) -> Engine:
         from .engine import Engine
         from .families.presets import parse_pair
 
@@ -226,21 +229,25 @@ class Engines:
             self._engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
         return self._engines[target, device]
 
-    def explain(self, error: Exception) -> Exception:
-        """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
-        import torch
+    def release_memory(self) -> None:
+        for engine in self._engines.values():
+            engine.release_memory()
 
-        from .loop import NO_ROOM
 
-        if isinstance(error, Refused):
-            log.info("refused", exc_info=error)
-            return Refused(*error.args)
-        log.error("a call of the engine failed", exc_info=error)
-        if isinstance(error, torch.OutOfMemoryError):
-            for engine in self._engines.values():
-                engine.release_memory()
-            return Refused(NO_ROOM)
-        return RuntimeError(f"{type(error).__name__}: {error}")
+def explain(error: Exception, engines: Engines | Engine) -> Exception:
+    """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
+    import torch
+
+    from .loop import NO_ROOM
+
+    if isinstance(error, Refused):
+        log.info("refused", exc_info=error)
+        return Refused(*error.args)
+    log.error("a call of the engine failed", exc_info=error)
+    if isinstance(error, torch.OutOfMemoryError):
+        engines.release_memory()
+        return Refused(NO_ROOM)
+    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def is_spoiled() -> bool:
@@ -270,28 +277,40 @@ def run(
 ) -> None:
     """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
 
-    Lines are sent when a lane starts or ends, or a cycle is whole, so that a slow cycle is not shown in parts. Between
-    lines, steps named `read` say how much of a long prompt the lane `text` has read.
-
-    `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
+    Between lines, steps named `read` say how much of a long prompt the lane `text` has read. `kind` is the prompt's
+    kind for the header. `translate` is that of `Lines`.
     """
 
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
     race = engines.get(request.target, device).start(request, send, on_read, measure=False, kind=kind)
+    send(race.choice)
+    lines = Lines(race.header, translate)
     with contextlib.closing(race.events) as events:
-        send(race.choice)
-        lines, last = race.header.line(), 0.0
         for event in events:
-            if isinstance(event, Failed):
-                event = replace(event, reason=translate(event.reason))
-            lines += line(event)
-            whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
-            if whole and time.monotonic() - last >= 1 / UPDATES_PER_SECOND:
-                send(escaped(lines))
-                lines, last = "", time.monotonic()
-    send(escaped(lines))
+            if text := lines.add(event):
+                send(text)
+    send(lines.take())
+
+
+class Lines:
+    """The lines of a trace that are still to be sent. `translate` puts the engine's sentences into another language."""
+
+    def __init__(self, header: Header, translate: Callable[[str], str]) -> None:
+        self._lines, self._translate, self._taken_at = header.line(), translate, 0.0
+
+    def add(self, event: Event) -> str:
+        """Add an event. Return the lines if a lane has started or ended, or a cycle is whole; none is in parts."""
+        if isinstance(event, Failed):
+            event = replace(event, reason=self._translate(event.reason))
+        self._lines += line(event)
+        whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
+        return self.take() if whole and time.monotonic() - self._taken_at >= 1 / UPDATES_PER_SECOND else ""
+
+    def take(self) -> str:
+        lines, self._lines, self._taken_at = self._lines, "", time.monotonic()
+        return escaped(lines)
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:

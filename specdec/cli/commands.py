@@ -57,10 +57,10 @@ def app(
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
-        family = recorded.first_target()
-        for step in session.fetch(family):
-            print(f"\r{step.text}", end="")
-        session.process = ZeroProcess(family)
+        first = recorded.first_target()
+        for notice in session.fetch(first):
+            print(f"\r{notice.text}", end="")
+        session.process = ZeroProcess(first)
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:

@@ -11,10 +11,10 @@ from specdec.families import hub
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
-from specdec.types import Refused, Step, TranslatableText
+from specdec.types import Refused, TranslatableText
 from specdec.ui import menu, recorded
 from specdec.ui.request import check
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
 from tests import toyrun
@@ -48,14 +48,14 @@ def told(k=3, **settings):
 @pytest.mark.long
 def test_a_pair_is_downloaded_loaded_and_run(server):
     news = told()
-    names = [item.name if isinstance(item, Step) else "lines" for item in news]
+    names = [item.name if isinstance(item, Notice) else "lines" for item in news]
     assert names[-1] == "done" and "error" not in names
     assert names.index("fetch") < names.index("lines")
     header = json.loads(next(item for item in news if isinstance(item, str)).splitlines()[0])
     assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
     server.shutdown()  # what is there needs no Hub
     again = told(drafter="prompt_lookup")
-    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Step)]
+    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Notice)]
     refused = told(drafter="medusa")
     assert refused[-1].name == "error" and "draft_model" in refused[-1].text
     assert told()[-1].name == "done"

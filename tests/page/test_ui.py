@@ -26,7 +26,7 @@ from specdec.traces.file import escaped
 from specdec.types import Refused, Step
 from specdec.ui import menu, recorded, request, scripts, text
 from specdec.ui.components.player import player_words
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun
 
@@ -254,7 +254,7 @@ def test_a_live_run_streams_one_growing_text(engine):
 
 
 def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, monkeypatch):
-    items = Step("load", text="Loading."), *[""] * 3, "{}\n"
+    items = Notice("prepare", "Loading."), *[""] * 3, "{}\n"
     monkeypatch.setattr(session, "run", lambda _: (item for item in items))
     screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
     assert [screen["preparing"] for screen in screens if "preparing" in screen] == [True, True, False]
@@ -276,7 +276,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
 
     monkeypatch.setattr(session, "process", toyrun.Engine(silent))
     *told, last = session.run(request.check("Hi"))
-    assert last == Step("error", text=text.strings("page")["notice"]["died"])
+    assert last == Notice("error", text.strings("page")["notice"]["died"])
     assert sum(isinstance(item, str) and bool(item) for item in told) == 3
     assert not session.machine.busy()
 
@@ -313,7 +313,7 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
                 yield event if isinstance(event, Step) else next(lines)
 
     monkeypatch.setattr(session, "process", Process())
-    steps = [item for item in session.run(request.check("Hi")) if isinstance(item, Step)]
+    steps = [item for item in session.run(request.check("Hi")) if isinstance(item, Notice)]
     assert [step.name for step in steps[-5:]] == ["running", "read", "running", "read", "cut"]
     assert "Reading the prompt, speculative decoding: 128 of 700 tokens." in steps[-4].text
     assert "Reading" not in steps[-3].text and "plain decoding had read 256 of 700 tokens" in steps[-1].text

@@ -22,10 +22,10 @@ from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
 from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
-from specdec.types import Refused, SamplingParams, Step
+from specdec.types import Refused, SamplingParams
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
@@ -203,7 +203,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     states = [json.loads(item) for item in news if isinstance(item, str) and item]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == Step("done", text=strings("page")["notice"]["certified"])
+    assert news[-1] == Notice("done", strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(isinstance(item, str) for item in islice(growing, 6)) >= 2
     growing.close()

@@ -79,7 +79,7 @@ def measure(pair: str = "embedded") -> Iterator[dict[str, Any]]:
         yield {"run": "stopped", "released_s": time.monotonic() - start}
         scheduler.is_spent = True
         with contextlib.closing(process.call("run", request, "auto", "", str)) as running:
-            refused = next(item for item in running if isinstance(item, Step) and item.name == "refused")
+            refused = next(item for item in running if isinstance(item, Step) and item.name == "ask" and item.text)
         yield {"run": "refused", "sentence": refused.text, "asked": scheduler.asked}
 
 

@@ -30,7 +30,7 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
-ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
+ENDS = {"error": "error", "cut": "notice"}  # the last notice -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
 
@@ -332,17 +332,15 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     log, words = "", strings("page")["notice"]
     dim = gr.update(preparing=True)  # the run on screen dims until the new one begins
     yield dim, tell(words["starting"]), gr.update(interactive=False), gr.update(interactive=True)
-    if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
+    if_stopped = {"waiting": words["left"], "fetch": words["kept"], "prepare": words["stopped"]}
+    if_stopped |= {"running": words["again"], "read": words["again"]}  # the player says that it was stopped
     with contextlib.closing(session.run(request)) as items:
         for item in items:
             if isinstance(item, str):
                 log += item
                 yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
             else:
-                share = item.done / item.total if item.total else 1.0
-                usual = words["again" if item.name in ("running", "read") else "stopped"]  # the player says it, too
-                stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, usual)
-                line = tell(item.text, item.name == "error", stopped, share)
+                line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
                 yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
 
