@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from specdec import cli as terminal
-from specdec import engine
+from specdec import engine, exposure
 from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.cli import render
@@ -30,7 +30,7 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes.interleave import PEER
 from specdec.paths import FAMILY
 from specdec.traces.file import Trace
-from specdec.types import SamplingParams
+from specdec.types import Refused, SamplingParams
 from specdec.ui import recorded
 from specdec.ui.session import session
 from tests import toyrun
@@ -57,13 +57,8 @@ def test_the_terminal_shows_text_and_figures(capsys) -> None:
 
 
 def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypatch) -> None:
-    for name, value in {
-        "SPACES_ZERO_GPU": "true",
-        "SPACE_ID": "a/b",
-        "SPECDEC_PAIR": "",
-        "SPECDEC_EXPOSURE": "",
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    monkeypatch.setattr(exposure, "host", exposure.Host("public"))
     served = list[object]()
 
     def launch(*_: Any, **__: Any) -> None:
@@ -90,7 +85,7 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
 
 def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
     def loads(*_: object, **__: object) -> None:
-        raise ValueError("no template: \x1b]0;title\x07\u202e")
+        raise Refused("no template: \x1b]0;title\x07\u202e")
 
     monkeypatch.setattr(zoo, "load_pair", loads)
     monkeypatch.setattr(hub, "is_here", lambda name: True)
@@ -173,7 +168,7 @@ def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) 
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
-    assert os.environ.get("SPECDEC_PAIR", "embedded") == "embedded"  # what was refused is not kept
+    assert exposure.host == exposure.Host()  # what was refused is not kept
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,7 @@ def app(
         exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
         raise Refused(f"--host {host} is not an address of this machine") from error
-    begin_with(target, draft)
-    os.environ[exposure.EXPOSURE] = exposure_name
-    if public:
-        os.environ["SPECDEC_PUBLIC"] = "1"
+    exposure.serve("public" if public else exposure_name, first_pair(target, draft))
     from .. import children
     from ..figures import machine
 
@@ -75,8 +72,8 @@ def app(
     page.block_thread()
 
 
-def begin_with(target: str | None, draft: list[str]) -> None:
-    """Set SPECDEC_PAIR, the pair that the page begins with. Raises Refused if the options do not name a pair."""
+def first_pair(target: str | None, draft: list[str]) -> str:
+    """Return the pair that the page begins with. Raises Refused if options or environment do not name a pair."""
     from ..families import presets
 
     if draft and not target:
@@ -87,7 +84,7 @@ def begin_with(target: str | None, draft: list[str]) -> None:
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"
         )
-    os.environ["SPECDEC_PAIR"] = chosen
+    return chosen
 
 
 def get(

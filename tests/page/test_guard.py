@@ -14,20 +14,21 @@ from anyio.from_thread import start_blocking_portal
 from gradio import state_holder
 from starlette.exceptions import HTTPException
 
-from specdec.exposure import EXPOSURE, limits
+from specdec import exposure
+from specdec.exposure import Host, limits
 from specdec.ui.build import build
 from specdec.ui.gateway import guard
 from specdec.ui.session import session
 from specdec.ui.theme import launch_settings
 
-NAMES = ("SPACE_ID", "SPECDEC_PUBLIC", guard.HOSTS, guard.PROXIES)
+NAMES = ("SPACE_ID", guard.HOSTS, guard.PROXIES)
 
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch) -> None:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(EXPOSURE, "own")
+    monkeypatch.setattr(exposure, "host", Host())
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_no_file_is_taken_and_no_address_is_fetched(client, path: str) -> None:
 
 
 def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(monkeypatch, launched) -> None:
-    monkeypatch.setenv(EXPOSURE, "public")
+    monkeypatch.setattr(exposure, "host", Host("public"))
     monkeypatch.setattr(guard, "BURST_S", 60.0)
     with httpx.Client(base_url=launched(), timeout=60) as client:
         statuses = [client.post("gradio_api/call/run", json={"data": [""]}).status_code for _ in range(18)]
@@ -191,7 +192,7 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
     monkeypatch.setenv(guard.HOSTS, "demo.example, Other.example")
     assert {"localhost", "::1", "demo.example", "other.example", "box"} <= {*guard.allowed_hosts("box")}
     for row in ("network", "class", "public"):
-        monkeypatch.setenv(EXPOSURE, row)
+        monkeypatch.setattr(exposure, "host", Host(row))
         assert guard.allowed_hosts("0.0.0.0") == ["*"]
 
 

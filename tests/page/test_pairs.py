@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from specdec import exposure
 from specdec.families import hub
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
@@ -25,8 +26,6 @@ PAIR = "some/target + some/draft"
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
-    for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(menu, "memory", lambda: 16 * 10**9)
 
 
@@ -87,8 +86,7 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
     for wrong in ("a/b +", "/etc + a/b", "a/b + ../c", "a/b + " + "c" * 400, "a/b + c/d\0"):
         with pytest.raises(Refused, match="TARGET \\+ DRAFT"):
             check("Hi", target=wrong)
-    monkeypatch.setenv("SPACE_ID", "somebody/specdec")
-    monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
+    monkeypatch.setattr(exposure, "host", exposure.Host("public", "a/b + c/d"))
     monkeypatch.setattr(hub, "is_here", lambda name: name == "smollm2")
     assert check("Hi", target="a/b + c/d").target == "a/b + c/d"
     assert menu.targets() == ["embedded", *ROUNDED, "smollm2", "a/b + c/d"]
