@@ -17,10 +17,11 @@ from ..lanes.interleave import broken_off
 from ..methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..traces.drawn import printable
 from ..traces.file import Header
 from ..types import Choice, Refused, Step
 from .commands import Device, Drafts, KEY, Plain, Precision
-from .render import has_colour, render, report, strip_control_characters
+from .render import has_colour, render, report
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -142,7 +143,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     sys.stdout.write(request.prompt)
 
     def show(text: str) -> None:
-        sys.stdout.write(strip_control_characters(text))
+        sys.stdout.write(printable(text))
         sys.stdout.flush()
 
     events = lane.race(server, plain, request.prompt, request.params, on_text=show)
