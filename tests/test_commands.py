@@ -99,7 +99,7 @@ def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
 def test_a_machine_that_others_use_is_told(load: float, told: bool, monkeypatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
-    assert (render.BUSY in render.report(toyrun.events())) is told
+    assert (render.BUSY in render.describe_run(toyrun.events())) is told
 
 
 def test_a_peers_other_text_is_told() -> None:
@@ -107,7 +107,7 @@ def test_a_peers_other_text_is_told() -> None:
     peers = [e for e in events if isinstance(e, Committed) and e.lane == PEER]
     changed = [replace(e, tokens=(7,) * len(e.tokens)) if e in peers else e for e in events]
     same = [*(e for e in events if e.lane == "plain"), *(replace(e, lane=PEER) for e in events if e.lane == "plain")]
-    assert render.TEXT_DIFFERS in render.report(changed) and render.TEXT_DIFFERS not in render.report(same)
+    assert render.TEXT_DIFFERS in render.describe_run(changed) and render.TEXT_DIFFERS not in render.describe_run(same)
 
 
 def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path) -> None:

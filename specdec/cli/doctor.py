@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ..paths import check_writable, read_prompts
+from ..paths import check_writable
 
 SHOWN = 8  # rows of the table
 
@@ -23,14 +23,16 @@ def doctor(
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
     better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
-    given = read_prompts(prompts) if prompts else []
+    lines = [line for line in prompts.read_text(encoding="utf-8").splitlines() if line.strip()] if prompts else []
+    if prompts and not lines:
+        raise ValueError(f"{prompts} holds no prompt; write one a line")
     if save is not None:
         check_writable(save)
     from ..families import doctor, hub, zoo
 
     folder = hub.find(draft)
     family = zoo.load_pair(target)
-    chosen, texts = given[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
+    chosen, texts = lines[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
     head = doctor.Examination(family, folder, texts, chosen)
     for text in doctor.own_texts(family, chosen):
         texts.append(text)
@@ -91,7 +93,7 @@ def pays(family: Any, name: str, overlaps: list[float]) -> str:
     return f"{verdict}, K = {k}: {facts}."
 
 
-def record(family: Any, name: str, prompt: Any, path: Path) -> None:
+def record(family: Any, name: str, prompt: str, path: Path) -> None:
     """Write a race with the head to a file that the page opens, unless it breaks off."""
     from ..lanes.interleave import broken_off
     from ..lanes.race import race
@@ -101,5 +103,5 @@ def record(family: Any, name: str, prompt: Any, path: Path) -> None:
     if failed := broken_off(events):
         print(f"The run with the head broke off, so it is not kept: {failed.reason}")
         return
-    trace.Trace(trace.live_header(str(prompt), family.describe()), events).save(path)
+    trace.Trace(trace.live_header(prompt, family.describe()), events).save(path)
     print(f"A run with the head is in {path}; open it on the page, where Step through shows its first rejection.")

@@ -68,7 +68,7 @@ def style(piece: str, status: str, colour: bool) -> str:
     return f"\033[{CODES[status]}m{text}\033[0m" if colour else text
 
 
-def report(
+def describe_run(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
     """Return the settings and figures of a run, one per line. For a server, list what it does not report."""

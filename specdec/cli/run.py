@@ -21,7 +21,7 @@ from ..traces.drawn import printable
 from ..traces.file import Header
 from ..types import Choice, Refused, Step
 from .commands import Device, Drafts, KEY, Plain, Precision
-from .render import has_colour, render, report
+from .render import describe_run, has_colour, render
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
@@ -105,7 +105,7 @@ def run(
             if event.lane == "speculative":
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
-        print("\n\n" + report(events, target, models.precision, note=note))
+        print("\n\n" + describe_run(events, target, models.precision, note=note))
     finally:
         race.events.close()
         save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
@@ -149,7 +149,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     events = lane.race(server, plain, request.prompt, request.params, on_text=show)
     lane_events = [event for event in events if event.lane == "speculative"]
     text = "".join(render(event, lane_events[: i + 1], has_colour()) for i, event in enumerate(lane_events))
-    print(f"\n\n{text}\n\n{report(events, server=server.facts)}")
+    print(f"\n\n{text}\n\n{describe_run(events, server=server.facts)}")
     return header, events
 
 

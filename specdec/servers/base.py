@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import FinishReason
-from ..types import Refused, TranslatableText
+from ..types import TranslatableText
 
 
-class ServerError(Refused):
+class ServerError(ValueError):
     """A server cannot be used as requested. `sentence` is the message, without the API key."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:

@@ -54,7 +54,7 @@ class Weights:
 
     @classmethod
     def load(cls, target: str) -> Weights:
-        """Load a folder, a name on the Hub, or the embedded family in float32. Raises Refused if that fails."""
+        """Load a folder, a name on the Hub, or the embedded family in float32. Raises ValueError if that fails."""
         family = Engine(target, dtype="float32", device="cpu").models
         return cls(family.target, family.pieces.piece, next(iter(family.drafts.values()), None))
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Refused
 from .loop import write_whole
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
@@ -121,7 +120,7 @@ def save(texts: Sequence[Text], path: Path) -> None:
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
     """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens.
 
-    Duplicates are dropped; otherwise a draft could be measured on a text that it has learned. Raises Refused for a
+    Duplicates are dropped; otherwise a draft could be measured on a text that it has learned. Raises ValueError for a
     file that is no archive of texts, or that has ids beyond the vocabulary.
     """
     begin, texts = np.array(before, dtype=np.int64), dict[bytes, tuple[Numbers, Numbers]]()
@@ -141,7 +140,7 @@ def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise Refused(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts") from error
+        raise ValueError(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts") from error
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
-        raise Refused(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")
+        raise ValueError(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")
     return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

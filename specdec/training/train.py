@@ -17,8 +17,6 @@ from ..figures.machine import give_memory_back
 from ..models.files import prefix_errors
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
-from ..paths import read_prompts
-from ..types import Refused
 from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
@@ -66,13 +64,13 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises Refused if the arguments or the files cannot be used, or
+    continues with the examples and weights there. Raises ValueError if the arguments or the files cannot be used, or
     if earlier examples are of another target, or earlier weights of other settings.
     """
     if method not in METHODS:
-        raise Refused(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
+        raise ValueError(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES).is_dir() or not any(out.iterdir()))):
-        raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
+        raise ValueError(f"{out} exists and `specdec train` did not make it; choose another --out")
     checkpoint = out / CHECKPOINT
     saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
@@ -80,8 +78,8 @@ def train(
     first = json.loads((out / SETTINGS).read_text(encoding="utf-8")) if (out / SETTINGS).exists() else settings
     fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
     if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
-        raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
-    given = read_prompts(prompts) if prompts else []
+        raise ValueError(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
+    lines = prompts.read_text(encoding="utf-8").splitlines() if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
     tell(f"{minutes:g} minutes: {writing:.1f} to load the target and write texts, {minutes - writing:.1f} to learn")
@@ -100,14 +98,14 @@ def train(
 
     end, advice = start + 60.0 * minutes, ""
     if not texts:
-        writer = Writer(family, given, seed=seed)
+        writer = Writer(family, [line.strip() for line in lines if line.strip()], seed=seed)
         write(writer, out / EXAMPLES, start + 60.0 * writing, WANTED_TOKENS - read_examples().answer_tokens, tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
         advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     examples = read_examples()
     if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
         there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
-        raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
+        raise ValueError(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
@@ -169,13 +167,10 @@ def acceptance(figures: dict[str, Any]) -> str:
 def load_target(target: str, device: str) -> zoo.Family:
     """Load a target without drafters, in bfloat16 if that is fast. `target` can also name a family."""
     place = hub.find(target)
-    try:
-        with prefix_errors(target):
-            family = zoo.load_target(target, place, precision(device), device)
-    except ValueError as error:
-        raise Refused(*error.args) from error
-    if not isinstance(family.target, Transformer):
-        raise Refused("drafters can be trained only for models of our own decoder; transformers runs this model")
+    with prefix_errors(target):
+        family = zoo.load_target(target, place, precision(device), device)
+        if not isinstance(family.target, Transformer):
+            raise ValueError("drafters can be trained only for models of our own decoder; transformers runs this model")
     return family
 
 
