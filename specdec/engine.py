@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
@@ -44,10 +45,6 @@ from .verify import Rule
 REPORT_EVERY_S = 0.25
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 OnStep = Callable[[Step], object]
-
-
-class Cancelled(BaseException):
-    """Nobody waits any more for the work that raises this. No error of the work, so nothing catches it as one."""
 
 
 class RunFailed(RuntimeError):
@@ -299,13 +296,16 @@ class Engine:
 
 
 def watch(name: StepName, work: Callable[[Report], object], on_step: OnStep) -> None:
-    """Do the work in a thread. Call `on_step` with how far it is, several times a second, and when it is done."""
+    """Do the work in a thread. Call `on_step` with how far it is, several times a second, and when it is done.
+
+    If `on_step` raises, so does the work at its next report: a CancelledError, which is no Exception that it catches.
+    """
     state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 
     def report(done: int, total: int) -> None:
         state[:] = done, total
         if cancelled.is_set():
-            raise Cancelled
+            raise CancelledError
 
     with ThreadPoolExecutor(1, f"specdec-{name}") as pool:
         future = pool.submit(torch.inference_mode()(work), report)

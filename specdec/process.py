@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -42,10 +43,6 @@ log = logging.getLogger(__name__)
 
 class ProcessDied(RuntimeError):
     """The engine's process ended during a call."""
-
-
-class Abandoned(BaseException):
-    """Nobody reads the answers to this call any more. No error of the engine, so the loop does not catch it."""
 
 
 class EngineProcess:
@@ -185,12 +182,12 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
         def send(item: Any, number: int = number) -> None:
             connection.send((number, "item", item))
             if current != number:
-                raise Abandoned
+                raise CancelledError  # no Exception, so the loop does not catch it as the engine's
 
         error = None
         try:
             handlers[name](engines, send, *arguments)
-        except Abandoned:
+        except CancelledError:
             pass
         except Exception as failure:
             error = explain(failure, engines)
