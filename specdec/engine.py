@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from asyncio import CancelledError
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from .lanes.interleave import broken_off
 from .lanes.probe import Report
 from .lanes.race import make_task, race
 from .lanes.transformers import usual_drafter
-from .messages import Refused, refusing
+from .messages import Refused
 from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
 from .progress import Step, StepName
@@ -45,10 +46,7 @@ from .verify import Rule
 
 REPORT_EVERY_S = 0.25
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
-
-
-class Cancelled(BaseException):
-    """Nobody waits any more for the work that raises this. No error of the work, so nothing catches it as one."""
+OnStep = Callable[[Step], object]
 
 
 class RunFailed(RuntimeError):
@@ -101,8 +99,7 @@ class Engine:
         if any(isinstance(each, str | Path) == in_memory for each in drafts):
             raise Refused("name both target and draft, or give both as models in memory")
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
-        with refusing():
-            self._dtype = zoo.dtype_of(dtype)
+        self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
         self._models: zoo.Family | None = None
         self._loading = threading.Lock()
@@ -115,27 +112,34 @@ class Engine:
         """
         with self._loading:
             if self._models is None:
-                with refusing():
-                    self._models = self._load()
+                self._models = self._load()
             return self._models
 
     def prepare(
-        self, drafter: str = DEFAULT_DRAFTER, k: int = 0, temperature: float = 0.0, measure: bool = True
-    ) -> Generator[Step, None, None]:
-        """Fetch, compile, load and measure whatever a run with these settings needs; yield how far it is.
+        self,
+        drafter: str = DEFAULT_DRAFTER,
+        k: int = 0,
+        temperature: float = 0.0,
+        *,
+        measure: bool = True,
+        on_step: OnStep = lambda step: None,
+    ) -> None:
+        """Fetch, compile, load and measure whatever a run with these settings needs.
 
-        Unless `measure`, costs are measured only for `adaptive`, which cannot run without them. Closing the iterator
-        ends the work as soon as it can end, and keeps what is done. Raises Refused as `models` and `choose` do.
+        `on_step` is called with a `Step`, several times a second; if it raises, the work ends as soon as it can, and
+        what is done stays. Unless `measure`, costs are measured only for `adaptive`, which cannot run without them.
+        Raises Refused as `models` and `choose` do.
         """
-        with refusing():
-            if missing := [name for name in self._names() if not hub.is_here(name)]:
-                yield from hub.fetch(missing, machine.free_memory() or hub.ANY)
+        if missing := [name for name in self._names() if not hub.is_here(name)]:
+            with closing(hub.fetch(missing, machine.free_memory() or hub.ANY)) as fetching:
+                for step in fetching:
+                    on_step(step)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
-                yield from steps("compile", lambda report: native.library())
-            yield from steps("load", lambda report: self.models)
+                watch("compile", lambda report: native.library(), on_step)
+            watch("load", lambda report: self.models, on_step)
         if measure or inner_drafter(drafter):
-            yield from steps("measure", lambda report: self.choose(drafter, k, temperature, report=report))
+            watch("measure", lambda report: self.choose(drafter, k, temperature, report=report), on_step)
 
     def choose(
         self,
@@ -226,7 +230,7 @@ class Engine:
     def start(
         self,
         request: RunRequest,
-        on_step: Callable[[Step], object] = lambda step: None,
+        on_step: OnStep = lambda step: None,
         on_read: OnRead | None = None,
         *,
         measure: bool = True,
@@ -235,13 +239,11 @@ class Engine:
     ) -> Race:
         """Prepare what a race needs, choose what `request` leaves open, and return the race; errors are `stream`'s.
 
-        `on_step` is told how far preparing is, and `on_read`, between two events, how much of a long prompt a lane has
+        `on_step` is that of `prepare`. `on_read` is told, between two events, how much of a long prompt a lane has
         read. `kind` is the prompt's, for the header. `measure` is that of `choose`.
         """
         drafter = request.drafter if isinstance(request.drafter, str) else "none"
-        with closing(self.prepare(drafter, request.k, request.params.temperature, measure)) as preparing:
-            for step in preparing:
-                on_step(step)
+        self.prepare(drafter, request.k, request.params.temperature, measure=measure, on_step=on_step)
         request, choice = self._settle(request, measure)
         events = race(self.models, **request.arguments, details=details, on_read=on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
@@ -295,22 +297,25 @@ class Engine:
         return family
 
 
-def steps(name: StepName, work: Callable[[Report], object]) -> Iterator[Step]:
-    """Do the work in a thread. Yield how far it is, several times a second, and when it is done."""
+def watch(name: StepName, work: Callable[[Report], object], on_step: OnStep) -> None:
+    """Do the work in a thread. Call `on_step` with how far it is, several times a second, and when it is done.
+
+    If `on_step` raises, so does the work at its next report: a CancelledError, which is no Exception that it catches.
+    """
     state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 
     def report(done: int, total: int) -> None:
         state[:] = done, total
         if cancelled.is_set():
-            raise Cancelled
+            raise CancelledError
 
     with ThreadPoolExecutor(1, f"specdec-{name}") as pool:
         future = pool.submit(torch.inference_mode()(work), report)
         try:
             while not wait([future], REPORT_EVERY_S).done:
-                yield Step(name, state[0], state[1], time.monotonic() - since)
+                on_step(Step(name, state[0], state[1], time.monotonic() - since))
         finally:
             cancelled.set()
         future.result()
     total = state[1] or 1
-    yield Step(name, total, total, time.monotonic() - since)
+    on_step(Step(name, total, total, time.monotonic() - since))

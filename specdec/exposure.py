@@ -3,13 +3,14 @@
 The limits that are the same for everybody are in `settings.py` and `types.py`.
 """
 
+from __future__ import annotations
+
 import ipaddress
 import os
 import socket
 from dataclasses import dataclass, replace
 
 SPACE = "SPACE_ID"  # set on every Hugging Face Space
-EXPOSURE = "SPECDEC_EXPOSURE"  # the command line sets this variable to a key of TABLE; child processes inherit it
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,32 @@ PUBLIC = replace(
 TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 
-def name() -> str:
-    """Return the key of this page's row: "own" (this machine only), "network" (--host), "class" or "public"."""
-    if os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ:
-        return "public"
-    chosen = os.environ.get(EXPOSURE, "own")
-    return chosen if chosen in TABLE else "public"
+@dataclass(frozen=True)
+class Host:
+    """What the host of this process's page has decided: a key of TABLE, and pairs of models.
+
+    The page begins with `pair`, or the usual one if it is "". Visitors may name `pairs`; None if the exposure decides.
+    """
+
+    exposure: str = "own"
+    pair: str = ""
+    pairs: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_environment(cls) -> Host:
+        is_public = os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ
+        names = os.environ.get("SPECDEC_PAIRS")
+        pairs = None if names is None else tuple(name.strip() for name in names.split(","))
+        return cls("public" if is_public else "own", os.environ.get("SPECDEC_PAIR", "").strip(), pairs)
+
+
+host = Host.from_environment()
+
+
+def serve(exposure: str, pair: str) -> None:
+    """Set what the command line decides, before the page is built. A page that is public already stays so."""
+    global host
+    host = replace(host, exposure="public" if host.exposure == "public" else exposure, pair=pair)
 
 
 def name_for(host: str, teaching: bool = False) -> str:
@@ -64,4 +85,4 @@ def name_for(host: str, teaching: bool = False) -> str:
 
 
 def limits() -> Exposure:
-    return TABLE[name()]
+    return TABLE[host.exposure]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -24,12 +22,3 @@ class TranslatableText(str):
 
 class Refused(ValueError):
     """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Raise `Refused` for a ValueError of fetching or loading what somebody named: there, each is a sentence."""
-    try:
-        yield
-    except ValueError as error:
-        raise Refused(*error.args) from error

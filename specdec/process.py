@@ -16,19 +16,23 @@ import os
 import signal
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TYPE_CHECKING, TypeAlias
 
-from .events import Committed, Failed, Finished, Started
+from .events import Committed, Event, Failed, Finished, Started
 from .messages import Refused
 from .methods import Choice
 from .progress import Step
 from .settings import RunRequest
-from .traces.file import escaped, line
+from .traces.file import escaped, Header, line
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
@@ -41,10 +45,6 @@ log = logging.getLogger(__name__)
 
 class ProcessDied(RuntimeError):
     """The engine's process ended during a call."""
-
-
-class Abandoned(BaseException):
-    """Nobody reads the answers to this call any more. No error of the engine, so the loop does not catch it."""
 
 
 class EngineProcess:
@@ -81,9 +81,9 @@ class EngineProcess:
             self._process.kill()
             self._process.join()
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
+    def call(self, name: str, *arguments: Any) -> Answers:
         """Call the function `name` of `CALLS`."""
-        return Call(self, (name, arguments, options))
+        return Call(self, (name, arguments))
 
 
 class Call:
@@ -179,20 +179,20 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
     engines = Engines()
     while True:
-        number, name, arguments, options = calls.get()
+        number, name, arguments = calls.get()
 
         def send(item: Any, number: int = number) -> None:
             connection.send((number, "item", item))
             if current != number:
-                raise Abandoned
+                raise CancelledError  # no Exception, so the loop does not catch it as the engine's
 
         error = None
         try:
-            handlers[name](engines, send, *arguments, **options)
-        except Abandoned:
+            handlers[name](engines, send, *arguments)
+        except CancelledError:
             pass
         except Exception as failure:
-            error = engines.explain(failure)
+            error = explain(failure, engines)
         if is_spoiled():
             connection.send((number, "exit", None))
             connection.send((number, "end", error))
@@ -212,37 +212,41 @@ def compile_layers() -> None:
 
 
 class Engines:
-    """The engines of this process by family and device. Of pairs, only the last one stays loaded."""
+    """The engines of this process by target and device. Of pairs, only the last one stays loaded."""
 
-    def __init__(self, engines: Mapping[tuple[str, str], Any] = MappingProxyType({})) -> None:
-        self._engines = dict(engines)
+    def __init__(self) -> None:
+        self._engines: dict[tuple[str, str], Engine] = {}
 
-    def get(self, family: str, device: str) -> Any:
+    def get(self, target: str, device: str) -> Engine:
         from .engine import Engine
         from .families.presets import parse_pair
 
-        if (family, device) not in self._engines:
-            if parse_pair(family):
+        if (target, device) not in self._engines:
+            if parse_pair(target):
                 for other in [key for key in self._engines if parse_pair(key[0])]:
                     self._engines.pop(other).close()
-            self._engines[family, device] = Engine(family, device=device, spared_cores=1)  # one core is for the page
-        return self._engines[family, device]
+            self._engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
+        return self._engines[target, device]
 
-    def explain(self, error: Exception) -> Exception:
-        """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
-        import torch
+    def release_memory(self) -> None:
+        for engine in self._engines.values():
+            engine.release_memory()
 
-        from .loop import NO_ROOM
 
-        if isinstance(error, Refused):
-            log.info("refused", exc_info=error)
-            return Refused(*error.args)
-        log.error("a call of the engine failed", exc_info=error)
-        if isinstance(error, torch.OutOfMemoryError):
-            for engine in self._engines.values():
-                engine.release_memory()
-            return Refused(NO_ROOM)
-        return RuntimeError(f"{type(error).__name__}: {error}")
+def explain(error: Exception, engines: Engines | Engine) -> Exception:
+    """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
+    import torch
+
+    from .loop import NO_ROOM
+
+    if isinstance(error, Refused):
+        log.info("refused", exc_info=error)
+        return Refused(*error.args)
+    log.error("a call of the engine failed", exc_info=error)
+    if isinstance(error, torch.OutOfMemoryError):
+        engines.release_memory()
+        return Refused(NO_ROOM)
+    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def is_spoiled() -> bool:
@@ -260,12 +264,10 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def prepare(engines: Engines, send: Send, family: str, device: str) -> None:
-    """Fetch, compile, load and measure what a run of this family needs that leaves drafter and K open."""
-    engine = engines.get(family, device)
-    with contextlib.closing(engine.prepare()) as steps:
-        for step in steps:
-            send(step)
+def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
+    """Fetch, compile, load and measure what a run of this target needs that leaves drafter and K open."""
+    engine = engines.get(target, device)
+    engine.prepare(on_step=send)
     send(engine.choose())
 
 
@@ -274,28 +276,40 @@ def run(
 ) -> None:
     """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
 
-    Lines are sent when a lane starts or ends, or a cycle is whole, so that a slow cycle is not shown in parts. Between
-    lines, steps named `read` say how much of a long prompt the lane `text` has read.
-
-    `kind` is the prompt's kind for the header. `translate` puts the engine's sentences into the visitor's language.
+    Between lines, steps named `read` say how much of a long prompt the lane `text` has read. `kind` is the prompt's
+    kind for the header. `translate` is that of `Lines`.
     """
 
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    race = engines.get(request.family, device).start(request, send, on_read, measure=False, kind=kind)
+    race = engines.get(request.target, device).start(request, send, on_read, measure=False, kind=kind)
+    send(race.choice)
+    lines = Lines(race.header, translate)
     with contextlib.closing(race.events) as events:
-        send(race.choice)
-        lines, last = race.header.line(), 0.0
         for event in events:
-            if isinstance(event, Failed):
-                event = replace(event, reason=translate(event.reason))
-            lines += line(event)
-            whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
-            if whole and time.monotonic() - last >= 1 / UPDATES_PER_SECOND:
-                send(escaped(lines))
-                lines, last = "", time.monotonic()
-    send(escaped(lines))
+            if text := lines.add(event):
+                send(text)
+    send(lines.take())
+
+
+class Lines:
+    """The lines of a trace that are still to be sent. `translate` puts the engine's sentences into another language."""
+
+    def __init__(self, header: Header, translate: Callable[[str], str]) -> None:
+        self._lines, self._translate, self._taken_at = header.line(), translate, 0.0
+
+    def add(self, event: Event) -> str:
+        """Add an event. Return the lines if a lane has started or ended, or a cycle is whole; none is in parts."""
+        if isinstance(event, Failed):
+            event = replace(event, reason=self._translate(event.reason))
+        self._lines += line(event)
+        whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
+        return self.take() if whole and time.monotonic() - self._taken_at >= 1 / UPDATES_PER_SECOND else ""
+
+    def take(self) -> str:
+        lines, self._lines, self._taken_at = self._lines, "", time.monotonic()
+        return escaped(lines)
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:

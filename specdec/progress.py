@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# What the engine does: `fetch` (in bytes), `compile`, `load`, `measure` (in short runs), `read` (tokens of a prompt).
-# Then, for the page alone: what a platform with shared GPUs does, a visitor's run, and how it ended.
-StepName = Literal[
-    "fetch", "compile", "load", "measure", "read", "asking", "refused", "waiting", "running", "done", "cut", "error"
-]
+# `ask` is for a shared GPU. Amounts are bytes to `fetch`, short runs to `measure`, and tokens of a prompt to `read`.
+StepName = Literal["fetch", "compile", "load", "measure", "ask", "read"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far something is that a run waits for; on the page, also that it runs or has ended.
+    """How far the engine is with something that a run waits for.
 
-    `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is a sentence on it.
+    `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is the model that is
+    fetched, the lane that reads, or why there is no GPU.
     """
 
     name: StepName

@@ -99,7 +99,10 @@ SETTINGS = {
             "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULE_FACTS)}; typical is lossy",
             sampling=False,
         ),
-        Setting("family", str, EMBEDDED, "the target", sampling=False, label="target"),  # --target of the command
+        Setting(
+            "target", str, EMBEDDED, "the target", sampling=False,
+            flag=Flag(str, EMBEDDED, "embedded, smollm2, a folder, a GGUF file, or a name on the Hub"),
+        ),
         Setting(
             "peer", bool, False, "add a lane: transformers' own assisted generation", sampling=False,
             flag=Flag(Literal["transformers"] | None, None, "add a lane: transformers' own assisted generation"),
@@ -112,8 +115,8 @@ SETTINGS = {
 class RunRequest:
     """The settings of a run, checked as far as no model is needed for it.
 
-    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects. `family` is the
-    name of what must be loaded, such as a pair's. Raises Refused for what cannot run.
+    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects. `target` is
+    the name of what must be loaded, which can be a pair's. Raises Refused for what cannot run.
     """
 
     prompt: Any
@@ -121,7 +124,7 @@ class RunRequest:
     k: int
     params: SamplingParams
     rule: Any = DEFAULT_RULE
-    family: str = EMBEDDED
+    target: str = EMBEDDED
     peer: bool = False
 
     def __post_init__(self) -> None:
@@ -145,8 +148,8 @@ class RunRequest:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `race` by name. The family is loaded separately."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "family"}
+        """The arguments of `race` by name. The target is loaded separately."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
 
 
 def check_text(prompt: str) -> None:

@@ -10,9 +10,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import gradio
@@ -21,7 +18,7 @@ import torch
 
 from .engine import Engine
 from .gpu.trial import SWITCH
-from .process import Abandoned, Answers, EngineProcess, Engines, HEARTBEAT_S, is_spoiled, ProcessDied, run, Send
+from .process import Answers, EngineProcess, explain, is_spoiled, Lines, ProcessDied
 from .progress import Step
 from .settings import RunRequest
 
@@ -46,89 +43,55 @@ class ZeroProcess(EngineProcess):
         self._engine.models.resources.threads = 1  # OpenMP's other threads do not exist in a fork
         self._on_gpu = spaces.GPU(duration=duration_s)(self._decode)
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> Answers:
-        if name == "run" and arguments[0].family == self._pair:
+    def call(self, name: str, *arguments: Any) -> Answers:
+        if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
         if name == "prepare" and arguments[0] == self._pair:
-            return answers(lambda send: None)  # the pair is always ready
-        return super().call(name, *arguments, **options)
+            return (step for step in list[Step]())  # the pair is always ready
+        return super().call(name, *arguments)
 
     def _run(self, *arguments: Any) -> Generator[Any, None, None]:
         """Yield the answers to a run. If it gets no GPU, the platform's sentence is one, and the CPU gives the rest."""
-
-        def ask(send: Send) -> None:
-            try:
-                with contextlib.closing(self._on_gpu(*arguments)) as items:
-                    for item in items:
-                        send(item)
-            except (gradio.Error, RuntimeError) as error:  # of the platform; some have a message for visitors
-                send(Step("refused", text=str(getattr(error, "message", error))))
-
-        has_begun = False
-        yield Step("asking")
-        with contextlib.closing(answers(ask)) as items:
-            for item in items:
-                if isinstance(item, Exception):
-                    raise item
-                if isinstance(item, Step) and item.name == "refused":
-                    log.warning("no shared GPU: %s", item.text)
-                    if has_begun:
-                        raise ProcessDied(item.text)
+        has_begun, broken = False, None
+        yield Step("ask")
+        try:
+            with contextlib.closing(self._on_gpu(*arguments)) as items:
+                for item in items:
+                    if isinstance(item, Exception):  # of the engine; it is the last item
+                        broken = item
+                        continue
                     yield item
-                    yield from super().call("run", *arguments)
-                    return
-                has_begun |= isinstance(item, str)
-                yield item
+                    has_begun |= isinstance(item, str)
+        except (gradio.Error, RuntimeError) as error:  # of the platform; some have a message for visitors
+            reason = str(getattr(error, "message", error))
+            log.warning("no shared GPU: %s", reason)
+            if has_begun:
+                raise ProcessDied(reason) from error
+            yield Step("ask", text=reason)
+            yield from super().call("run", *arguments)
+        if broken:
+            raise broken
 
     def _decode(
         self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
     ) -> Generator[Any, None, None]:
         """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
-        engines = Engines({(self._pair, device): self._engine})
         limit, since = duration_s(request) - MARGIN_S, time.monotonic()
-
-        def decode(send: Send) -> None:
-            torch.set_num_threads(1)
-            run(engines, send, request, device, kind, translate)
-
+        torch.set_num_threads(1)
         try:
-            with contextlib.closing(answers(decode, wait=True)) as items:
-                for item in items:
-                    yield item
+            race = self._engine.start(request, measure=False, kind=kind)
+            yield race.choice
+            lines = Lines(race.header, translate)
+            with contextlib.closing(race.events) as events:
+                for event in events:
+                    if text := lines.add(event):
+                        yield text
                     if time.monotonic() - since > limit:
                         yield TimeoutError(limit)
                         return
+            yield lines.take()
         except Exception as error:
-            yield engines.explain(error)
+            yield explain(error, self._engine)
         finally:
             if is_spoiled():
                 os._exit(1)  # else the platform would use this fork again
-
-
-def answers(work: Callable[[Send], None], wait: bool = False) -> Generator[Any, None, None]:
-    """Do the work in a thread. Yield what it sends, and None while it sends nothing; raise what it raises.
-
-    Closing the generator ends the work when it sends next; with `wait`, closing waits for that.
-    """
-    sent: SimpleQueue[Any] = SimpleQueue()
-    closed = False
-
-    def send(item: Any) -> None:
-        if closed:
-            raise Abandoned
-        sent.put(item)
-
-    pool = ThreadPoolExecutor(1, "specdec-zero")
-    pool.submit(copy_context().run, work, send).add_done_callback(sent.put)  # Gradio's context says whose quota it is
-    item = None
-    try:
-        while not isinstance(item, Future):
-            yield item
-            try:
-                item = sent.get(timeout=HEARTBEAT_S)
-            except Empty:
-                item = None
-        item.result()
-    finally:
-        closed = True
-        pool.shutdown(wait)

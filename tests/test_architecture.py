@@ -14,7 +14,7 @@ ALLOWED = {
     "progress": set(),
     "types": {"messages"},
     "text": {"messages"},
-    "paths": set(),
+    "paths": {"messages"},
     "children": set(),
     "exposure": set(),
     "sampling": {"types"},

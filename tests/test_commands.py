@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from specdec import cli as terminal
-from specdec import engine
+from specdec import engine, exposure
 from specdec.bench import measure, prompts
 from specdec.bench import suites as bench
 from specdec.cli import render
@@ -27,6 +27,7 @@ from specdec.events import Committed, Event, Failed, PEER
 from specdec.families import hub, zoo
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
+from specdec.messages import Refused
 from specdec.paths import FAMILY
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -56,13 +57,8 @@ def test_the_terminal_shows_text_and_figures(capsys) -> None:
 
 
 def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypatch) -> None:
-    for name, value in {
-        "SPACES_ZERO_GPU": "true",
-        "SPACE_ID": "a/b",
-        "SPECDEC_PAIR": "",
-        "SPECDEC_EXPOSURE": "",
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    monkeypatch.setattr(exposure, "host", exposure.Host("public"))
     served = list[object]()
 
     def launch(*_: Any, **__: Any) -> None:
@@ -73,7 +69,7 @@ def test_on_zerogpu_the_pair_of_the_page_is_loaded_before_it_is_served(monkeypat
     monkeypatch.setitem(sys.modules, "specdec.zero", SimpleNamespace(ZeroProcess=lambda pair: ("shared", pair)))
     monkeypatch.setattr("gradio.Blocks.launch", launch)
     assert terminal.main(["app"]) == 2
-    assert served == [("shared", recorded.first_family())]
+    assert served == [("shared", recorded.first_target())]
 
 
 def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
@@ -89,7 +85,7 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
 
 def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
     def loads(*_: object, **__: object) -> None:
-        raise ValueError("no template: \x1b]0;title\x07\u202e")
+        raise Refused("no template: \x1b]0;title\x07\u202e")
 
     monkeypatch.setattr(zoo, "load_pair", loads)
     monkeypatch.setattr(hub, "is_here", lambda name: True)
@@ -103,7 +99,7 @@ def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
 def test_a_machine_that_others_use_is_told(load: float, told: bool, monkeypatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
-    assert (render.BUSY in render.report(toyrun.events())) is told
+    assert (render.BUSY in render.describe_run(toyrun.events())) is told
 
 
 def test_a_peers_other_text_is_told() -> None:
@@ -111,7 +107,7 @@ def test_a_peers_other_text_is_told() -> None:
     peers = [e for e in events if isinstance(e, Committed) and e.lane == PEER]
     changed = [replace(e, tokens=(7,) * len(e.tokens)) if e in peers else e for e in events]
     same = [*(e for e in events if e.lane == "plain"), *(replace(e, lane=PEER) for e in events if e.lane == "plain")]
-    assert render.TEXT_DIFFERS in render.report(changed) and render.TEXT_DIFFERS not in render.report(same)
+    assert render.TEXT_DIFFERS in render.describe_run(changed) and render.TEXT_DIFFERS not in render.describe_run(same)
 
 
 def test_a_run_that_cannot_be_saved_is_refused_before_it_starts(capsys, tmp_path) -> None:
@@ -172,7 +168,7 @@ def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) 
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
-    assert os.environ.get("SPECDEC_PAIR", "embedded") == "embedded"  # what was refused is not kept
+    assert exposure.host == exposure.Host()  # what was refused is not kept
 
 
 @pytest.mark.parametrize(

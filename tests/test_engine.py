@@ -185,7 +185,8 @@ PROGRAM = """
 from specdec import Choice, Drafter, Engine, Event, Proposal, SamplingParams, Step, Trace
 
 engine = Engine("embedded", device="cpu")
-steps: list[Step] = list(engine.prepare())
+steps: list[Step] = []
+engine.prepare(on_step=steps.append)
 choice: Choice = engine.choose(temperature=0.8)
 reveal_type(choice.drafter)
 run = engine.race("Once upon a time", temperature=0.8, max_tokens=8)

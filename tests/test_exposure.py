@@ -1,6 +1,5 @@
 """Who can reach the page: by where it listens, a row of one table."""
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -39,8 +38,6 @@ def test_where_the_page_listens_says_who_can_reach_it(host: str, row: str) -> No
         (["--class"], {}, "class"),
         (["--host", "0.0.0.0", "--public"], {}, "public"),
         (["--class"], {"SPACE_ID": "somebody/specdec"}, "public"),
-        ([], {exposure.EXPOSURE: "class"}, "own"),
-        (["--host", "0.0.0.0"], {exposure.EXPOSURE: "own"}, "network"),
     ],
 )
 def test_the_command_line_says_it_before_the_page_is_built(
@@ -50,19 +47,18 @@ def test_the_command_line_says_it_before_the_page_is_built(
         pass
 
     def build(**_: object) -> None:
-        raise Built(exposure.name())
+        raise Built(exposure.host.exposure)
 
     for name in ("SPECDEC_PUBLIC", "SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID", "GRADIO_SERVER_NAME"):
-        monkeypatch.setenv(name, "")  # what the command sets is taken back
-        monkeypatch.delenv(name)
-    monkeypatch.setenv(exposure.EXPOSURE, "own")
+        monkeypatch.delenv(name, raising=False)
     for name, value in said.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(exposure, "host", exposure.Host.from_environment())
     monkeypatch.setenv("SPECDEC_DEBUG", "1")
     monkeypatch.setattr("specdec.ui.build.build", build)
     with pytest.raises(Built, match=f"^{row}$"):
         cli.main(["app", *words])
-    assert os.environ[exposure.EXPOSURE] in exposure.TABLE
+    assert exposure.host.exposure in exposure.TABLE
 
 
 DOCUMENTED = {

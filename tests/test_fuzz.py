@@ -22,8 +22,8 @@ values = st.one_of(
     st.floats(0.0, 3.0),
     st.text(max_size=30),
 )
-names = [name for name in SETTINGS if name not in ("family", "max_tokens")]
-usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once", "family": "embedded"}
+names = [name for name in SETTINGS if name not in ("target", "max_tokens")]
+usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once", "target": "embedded"}
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)

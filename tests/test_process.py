@@ -140,7 +140,7 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     engine = Engine(device="cpu")
     engines = SimpleNamespace(get=lambda pair, device: engine)
     assert engine.models  # loaded before anything is counted
-    monkeypatch.setattr(engine, "prepare", lambda *_, **__: (step for step in ()))
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
     monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
     monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
     sent = list[Any]()
@@ -330,7 +330,7 @@ def test_it_ends_with_whoever_started_it() -> None:
 def test_the_page_has_its_engine_prepared_before_anybody_asks() -> None:
     code = (
         "import sys, time; from specdec.ui import recorded, session as module; module.PREPARE_AFTER_S = 0.0\n"
-        "recorded.first_family = lambda: 'embedded'\n"
+        "recorded.first_target = lambda: 'embedded'\n"
         "session = module.session\n"
         "session.prepare(); session.prepare()\n"
         "while 'embedded' not in session.choices: time.sleep(0.1)\n"

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SET_BY_HOSTS = ("SPECDEC_PUBLIC", "SPECDEC_EXPOSURE", "SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID", "GRADIO_SERVER_NAME")
+SET_BY_HOSTS = ("SPECDEC_PUBLIC", "SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID", "GRADIO_SERVER_NAME")
 WAYS: dict[str, tuple[list[str], dict[str, str]]] = {
     "--public": (["--host", "0.0.0.0", "--public"], {}),
     "SPECDEC_PUBLIC": ([], {"SPECDEC_PUBLIC": "1"}),
@@ -24,7 +24,7 @@ TOO_MUCH = {
     "k": ({"k": 9}, "from 0 to 8"),
     "max_tokens": ({"max_tokens": 129}, "from 1 to 128"),
     "prompt": ({"prompt": "x" * 2_004}, "2,000"),
-    "a folder": ({"family": str(ROOT)}, "one of: embedded"),
+    "a folder": ({"target": str(ROOT)}, "one of: embedded"),
 }
 
 

@@ -16,7 +16,7 @@ from specdec.ui.tabs import race
 from specdec.ui.text import LANGUAGES, speaking, strings
 
 # Programs call by place, too: what was there stays there.
-RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule family peer".split()
+RUN = "prompt drafter k temperature top_p top_k max_tokens seed stop rule target peer".split()
 every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
 numbers = pytest.mark.parametrize(
     "setting", [one for one in SETTINGS.values() if one.type_ in (int, float)], ids=lambda one: one.name
@@ -29,8 +29,7 @@ def names(function: Any) -> list[str]:
 
 def test_whoever_takes_settings_takes_those_of_the_table() -> None:
     assert names(race.run) == [*SETTINGS]
-    flags = [name for name in SETTINGS if name != "family"]  # the command calls it --target, as its others do
-    assert names(command)[: len(SETTINGS)] == [*flags, "target"]
+    assert names(command)[: len(SETTINGS)] == [*SETTINGS]
     assert [one["name"] for one in for_links()] == [*SETTINGS]
 
 
@@ -48,7 +47,7 @@ def test_a_setting_is_of_the_sampling_or_of_the_race() -> None:
     }
     asked = check("Once", "medusa", 3, 0.5, seed=4)
     assert asked.params == SamplingParams(0.5, seed=4) and (asked.drafter, asked.k) == ("medusa", 3)
-    assert set(asked.arguments) == {one.name for one in fields(RunRequest)} - {"family"}
+    assert set(asked.arguments) == {one.name for one in fields(RunRequest)} - {"target"}
 
 
 @every_setting

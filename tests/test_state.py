@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[1] / "specdec"
 MUTATORS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "update"}
 REASONS = {
     "ui/session.py: session": "a page's process has one engine process and one line of visitors",
+    "exposure.py: host": "a process serves one page, and its host decides once who can reach it",
     "gpu/cuda.py: IN_PROCESS": "CUDA has so many streams a process, and old versions stop capturing for ever",
 }
 

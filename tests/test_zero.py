@@ -90,7 +90,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent) -> None:
     platform, session = lent
     asking, choice, *lines = call(session, SHORT)
     there, here = Trace.loads("".join(lines)), Engine().race(SHORT.prompt, "draft_model", 3, params=SHORT.params)
-    assert (asking, choice, platform.durations) == (Step("asking"), Choice("draft_model", 3), [11])
+    assert (asking, choice, platform.durations) == (Step("ask"), Choice("draft_model", 3), [11])
     assert there._texts() == here._texts() and there.header.models["threads"] == 1
     assert platform.ends.get() == "whole" and not any(session.process.call("prepare", "embedded", "auto"))
     with pytest.raises(ValueError, match="tokens"):  # the engine refuses, not the platform

@@ -195,7 +195,7 @@ class Engine:
     def __init__(self, race: Callable[..., Iterator[Any]] | None = None, models: dict[str, Any] | None = None) -> None:
         self.race = race or (lambda **_: iter(events()))
         self.models = models or {}
-        self.families: list[str] = []  # that ran, in turn
+        self.targets: list[str] = []  # that ran, in turn
 
     def start(self) -> None:
         """Called as the page is served."""
@@ -204,7 +204,7 @@ class Engine:
         if name != "run":
             return
         request, _, kind, translate = arguments
-        self.families.append(request.family)
+        self.targets.append(request.target)
         drafter = "draft_model" if request.drafter == "default" else request.drafter
         choice = Choice(drafter, request.k or 4, 1.5)
         yield choice

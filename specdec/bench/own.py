@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from ..engine import Engine
 from ..figures.stats import rounded_median, summary
+from ..paths import read_prompts
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
 from .prompts import QUESTIONS
@@ -18,25 +19,6 @@ from .suites import probed_costs, write
 DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them
 FIRST_SEED = 1  # of the measured runs, after the warm-up of `measure_pairs`
 SHOWN = 40  # characters of a prompt in the table
-
-
-def read_prompts(path: Path) -> list[Any]:
-    """Read a prompt a line, or lines of JSON with `prompt` or with `messages`. Raises ValueError if there is none."""
-    prompts = list[Any]()
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not text.strip():
-            continue
-        if not text.lstrip().startswith("{"):
-            prompts.append(text.strip())
-            continue
-        try:
-            entry = json.loads(text)
-            prompts.append(entry["messages"] if "messages" in entry else entry["prompt"])
-        except (ValueError, LookupError) as error:
-            raise ValueError(f"{path}, line {number}: JSON needs `prompt` or `messages`") from error
-    if not prompts:
-        raise ValueError(f"{path} holds no prompt; write one a line, or lines of JSON with `prompt` or `messages`")
-    return prompts
 
 
 def measure_prompts(

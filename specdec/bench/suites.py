@@ -108,7 +108,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def make_engine(target: str, draft: Sequence[str], dtype: str | None, device: str) -> Engine:
-    """Make the engine to measure. Raises ValueError if its models do not load."""
+    """Make the engine to measure. Raises Refused if its models do not load."""
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
     engine.models.resources.max_idle = CACHED_CYCLES  # with fewer, most runs would capture their graphs again
     return engine

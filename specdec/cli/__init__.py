@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from .. import __version__
+from ..messages import Refused
 from . import commands
 from .certify import certify
 from .doctor import doctor
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:  # a package of an optional extra, `app` or `bench`, is missing
         tell(f'that needs {error.name}, which is not installed: pip install "specdec-watch[app]" installs all of it')
         return 2
-    except ValueError as error:
+    except Refused as error:
         tell(str(error))
         return 2
     except (KeyboardInterrupt, typer.Abort):
@@ -94,11 +95,11 @@ def group() -> TyperGroup:
 
 
 def with_default_command(words: Sequence[str]) -> list[str]:
-    """Add `run` before a prompt. Raises ValueError for a word that is nearly the name of a command."""
+    """Add `run` before a prompt. Raises Refused for a word that is nearly the name of a command."""
     if words[0] in (*group().commands, "--help", "--version"):
         return list(words)
     if near := get_close_matches(words[0], group().commands, 1, NEAR):
-        raise ValueError(f"there is no command {words[0]!r}; write {near[0]}, or for that prompt: run {words[0]}")
+        raise Refused(f"there is no command {words[0]!r}; write {near[0]}, or for that prompt: run {words[0]}")
     return ["run", *words]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from ..messages import Refused
 from ..paths import check_writable
 from ..servers.verdict import speculated
 from .commands import KEY, Plain
@@ -39,7 +40,7 @@ def certify(
     total_s = HOUR_S * max(1.0, draws / certificate.DRAWS)
     judged, plain_server = connect_pair(server, plain, os.environ.get(KEY, ""), total_s)
     if not plain and not target:
-        raise ValueError(
+        raise Refused(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {judged.facts.model}), to compare the server with."
         )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from .. import __version__, exposure
+from ..messages import Refused
 from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS, rule_facts
 from ..types import MAX_DRAFT_TOKENS
 
@@ -36,11 +37,8 @@ def app(
     try:
         exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
-        raise ValueError(f"--host {host} is not an address of this machine") from error
-    begin_with(target, draft)
-    os.environ[exposure.EXPOSURE] = exposure_name
-    if public:
-        os.environ["SPECDEC_PUBLIC"] = "1"
+        raise Refused(f"--host {host} is not an address of this machine") from error
+    exposure.serve("public" if public else exposure_name, first_pair(target, draft))
     from .. import children
     from ..figures import machine
 
@@ -52,21 +50,21 @@ def app(
     from ..ui.theme import launch_settings
 
     if device == "cuda" and not machine.gpu_memory():
-        raise ValueError("there is no NVIDIA GPU here; use --device cpu")
+        raise Refused("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
-        family = recorded.first_family()
-        for step in session.fetch(family):
-            print(f"\r{step.text}", end="")
-        session.process = ZeroProcess(family)
+        first = recorded.first_target()
+        for notice in session.fetch(first):
+            print(f"\r{notice.text}", end="")
+        session.process = ZeroProcess(first)
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:
         page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_settings(room, host))
     except OSError as error:
-        raise ValueError(f"the page cannot be served there: {error}") from error
+        raise Refused(f"the page cannot be served there: {error}") from error
     session.prepare()
     if room:
         join = classroom.address(room.host, page.server_port)
@@ -75,19 +73,19 @@ def app(
     page.block_thread()
 
 
-def begin_with(target: str | None, draft: list[str]) -> None:
-    """Set SPECDEC_PAIR, the pair that the page begins with. Raises ValueError if the options do not name a pair."""
+def first_pair(target: str | None, draft: list[str]) -> str:
+    """Return the pair that the page begins with. Raises Refused if options or environment do not name a pair."""
     from ..families import presets
 
     if draft and not target:
-        raise ValueError("--draft belongs to a --target")
+        raise Refused("--draft belongs to a --target")
     chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
     if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
-        raise ValueError(
+        raise Refused(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"
         )
-    os.environ["SPECDEC_PAIR"] = chosen
+    return chosen
 
 
 def get(
@@ -173,9 +171,9 @@ def bench(
 ) -> int:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
     if prompts and len(k) > 1:
-        raise ValueError("with --prompts, name one -k, or none for the depth that should be fastest")
+        raise Refused("with --prompts, name one -k, or none for the depth that should be fastest")
     if not prompts and (temperature is not None or save):
-        raise ValueError("--temperature and --save belong to --prompts; leave them out")
+        raise Refused("--temperature and --save belong to --prompts; leave them out")
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ..paths import check_writable
+from ..paths import check_writable, read_prompts
 
 SHOWN = 8  # rows of the table
 
@@ -25,7 +25,7 @@ def doctor(
     """
     from ..families import hub
 
-    lines = hub.read_prompts(prompts) if prompts else []
+    lines = read_prompts(prompts) if prompts else []
     if save is not None:
         check_writable(save)
     from ..families import doctor, zoo

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from ..events import Committed, Event, Failed, lost_drafts, SPECULATIVE, Started
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle
+from ..traces.drawn import MARKS, printable
 
 if TYPE_CHECKING:
     from ..servers.base import Facts
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"
 OTHER_TARGET = ": not the same target as float32; greedy texts can differ at near-ties"
-# The page's colours as terminal codes. Every status has a mark too, so that colour is not the only sign.
-STYLES = {
-    "accepted": ("48;5;151;38;5;16", "✓"),
-    "rejected": ("48;5;216;38;5;16;9", "✗"),
-    "discarded": ("48;5;252;38;5;16;2", "·"),
-    "resampled": ("48;5;153;38;5;16;4", "↻"),
-    "bonus": ("48;5;222;38;5;16", "+1"),
+# The page's colours as terminal codes.
+CODES = {
+    "accepted": "48;5;151;38;5;16",
+    "rejected": "48;5;216;38;5;16;9",
+    "discarded": "48;5;252;38;5;16;2",
+    "resampled": "48;5;153;38;5;16;4",
+    "bonus": "48;5;222;38;5;16",
 }
 COUNTED = {
     "exact": "exact: the server's own count of each cycle agrees with the tokens that arrived",
@@ -34,8 +34,6 @@ COUNTED = {
     "totals": "totals only: tokens that arrived together are taken for one cycle",
     None: "none: the server drafted nothing",
 }
-# Control characters (not tab and newline), line separators, and marks that can reverse a line.
-CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def tell(sentence: str) -> None:
@@ -43,7 +41,7 @@ def tell(sentence: str) -> None:
     if sys.stderr is not None:
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
-        print("specdec:", strip_control_characters(" ".join(sentence.split())), file=sys.stderr)
+        print("specdec:", printable(" ".join(sentence.split())), file=sys.stderr)
 
 
 def has_colour() -> bool:
@@ -53,29 +51,24 @@ def has_colour() -> bool:
 def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
     """Render a committed cycle or a failure. Other events give an empty text."""
     if isinstance(event, Failed):
-        return f"\n[{event.where}: {strip_control_characters(event.reason)}]\n"
+        return f"\n[{event.where}: {printable(event.reason)}]\n"
     if not isinstance(event, Committed):
         return ""
     verified = next((e for e in reversed(events_so_far) if isinstance(e, Verified) and e.lane == event.lane), None)
     shown = AuditedCycle(None, verified, event).shown()
-    pieces = ((strip_control_characters(piece), status) for piece, status in shown)
+    pieces = ((printable(piece), status) for piece, status in shown)
     return "".join(style(piece, status, colour) if status else piece for piece, status in pieces)
 
 
-def strip_control_characters(text: str) -> str:
-    """Replace control characters, which models and servers can write, by their code points."""
-    return CONTROL_CHARACTERS.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
-
-
 def style(piece: str, status: str, colour: bool) -> str:
-    codes, mark = STYLES[status]
     piece = piece or "□"  # a server does not report which token was rejected
     # Line breaks of discarded and rejected tokens are shown as ↵, since these tokens are not part of the text.
     text = piece if status in ("accepted", "resampled", "bonus") else piece.replace("\n", "↵")
-    return f"\033[{codes}m{text}{mark}\033[0m" if colour else f"{text}{mark}"
+    text += MARKS[status]
+    return f"\033[{CODES[status]}m{text}\033[0m" if colour else text
 
 
-def report(
+def describe_run(
     events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
     """Return the settings and figures of a run, one per line. For a server, list what it does not report."""
@@ -135,7 +128,7 @@ def report(
         rows += [(f"{lane} failed", reason) for lane, reason in failed.items()]
         rows += [("not reported", f"which tokens were rejected, {unknown}, coins, the time of drafting")]
     lines = [f"{name:<28}{value}" for name, value in rows if value]
-    return "\n".join([*lines, "", "  ".join(f"{mark} {name}" for name, (_, mark) in STYLES.items())])
+    return "\n".join([*lines, "", "  ".join(f"{mark} {name}" for name, mark in MARKS.items())])
 
 
 def figure(value: float | None, digits: int, unit: str) -> str:

@@ -14,27 +14,28 @@ from typer import Argument, Option
 
 from ..events import Event
 from ..lanes.interleave import broken_off
+from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..progress import Step
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..traces.drawn import printable
 from ..traces.file import Header
 from .commands import Device, Drafts, KEY, Plain, Precision
-from .render import has_colour, render, report, strip_control_characters
+from .render import describe_run, has_colour, render
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 
-def drafters(family: str = EMBEDDED) -> list[str]:
-    """Return the drafters of the embedded family; for any other family, all drafters that exist."""
-    return [m.name for m in METHODS.values() if m.embedded or family != EMBEDDED]
+def drafters(target: str = EMBEDDED) -> list[str]:
+    """Return the drafters of the embedded target; for any other target, all drafters that exist."""
+    return [m.name for m in METHODS.values() if m.embedded or target != EMBEDDED]
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting. `family` is --target."""
+    """Return `command` with an argument for the prompt and a flag for each other setting."""
     others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
-    settings = [setting for setting in SETTINGS.values() if setting.name != "family"]
-    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in settings]
+    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
     wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
     wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
     wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
@@ -55,7 +56,6 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
 @with_settings
 def run(
     *,
-    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
@@ -70,21 +70,22 @@ def run(
     **settings: Any,
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
-    if not target.strip():
-        raise ValueError("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"]), "family": target}
+    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])}
     request = RunRequest.from_settings(settings)
+    target = request.target
+    if not target.strip():
+        raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
         names = ", ".join(drafters(target))
-        raise ValueError(f"there is no drafter {request.drafter!r}; choose from {names}")
+        raise Refused(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
-        raise ValueError("--plain belongs to a --server")
+        raise Refused("--plain belongs to a --server")
     if save is not None:
         check_writable(save)
     if server is not None:
         chosen = target, list(draft), dtype, device, request.drafter, request.k, request.peer, request.rule
         if chosen != (EMBEDDED, [], None, "auto", DEFAULT_DRAFTER, 0, False, DEFAULT_RULE):
-            raise ValueError(
+            raise Refused(
                 "with --server, the server has its own models, precision, device, drafter, depth and rule; "
                 "leave those options out"
             )
@@ -94,7 +95,7 @@ def run(
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
 
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
-    race = engine.start(request, show_step)  # raises ValueError if the settings do not fit the models
+    race = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
     show_step(None)
     note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
     models, events = engine.models, list[Event]()
@@ -105,7 +106,7 @@ def run(
             if event.lane == "speculative":
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
-        print("\n\n" + report(events, target, models.precision, note=note))
+        print("\n\n" + describe_run(events, target, models.precision, note=note))
     finally:
         race.events.close()
         save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
@@ -143,13 +144,13 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     sys.stdout.write(request.prompt)
 
     def show(text: str) -> None:
-        sys.stdout.write(strip_control_characters(text))
+        sys.stdout.write(printable(text))
         sys.stdout.flush()
 
     events = lane.race(server, plain, request.prompt, request.params, on_text=show)
     lane_events = [event for event in events if event.lane == "speculative"]
     text = "".join(render(event, lane_events[: i + 1], has_colour()) for i, event in enumerate(lane_events))
-    print(f"\n\n{text}\n\n{report(events, server=server.facts)}")
+    print(f"\n\n{text}\n\n{describe_run(events, server=server.facts)}")
     return header, events
 
 

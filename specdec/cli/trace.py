@@ -8,8 +8,9 @@ from typer import Argument
 
 from ..events import Committed
 from ..traces.audit import audit, faultless, LaneAudit, shown
+from ..traces.drawn import printable
 from ..traces.file import Trace, TraceError
-from .render import strip_control_characters, tell
+from .render import tell
 
 MAX_SHOWN = 10  # how many faults of a lane are printed
 VERDICTS = {
@@ -32,7 +33,7 @@ def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_defau
         tell(f"{file}: {getattr(error, 'strerror', None) or error}")
         return 2
     lanes = audit(recorded.header.lanes, recorded.events)
-    print(f"{strip_control_characters(' '.join(str(file).split()))}: {verdict(lanes)}")
+    print(f"{printable(' '.join(str(file).split()))}: {verdict(lanes)}")
     print(audit_lines(lanes))
     return 0 if faultless(lanes) else 1
 

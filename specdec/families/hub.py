@@ -92,15 +92,6 @@ def reading(name: str | Path) -> Iterator[None]:
         raise Refused(*error.args) from error
 
 
-def read_prompts(path: Path) -> list[str]:
-    """Read a file with one prompt a line. Raises Refused if it holds none."""
-    with reading(path):
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not lines:
-        raise Refused(f"{path} holds no prompt; write one a line")
-    return lines
-
-
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
     """Turn errors inside the `with` into a Refused that says what to do, unless they already say it."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..exposure import limits
+from .. import exposure
 from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
@@ -85,17 +85,17 @@ def has_chat_template(spec: str) -> bool:
 
 
 def host_pair() -> str:
-    """Return the pair that runs if a visitor chooses none: SPECDEC_PAIR, or else the embedded family."""
-    return os.environ.get("SPECDEC_PAIR", "").strip() or EMBEDDED
+    """Return the pair that runs if a visitor chooses none: the host's, or else the embedded family."""
+    return exposure.host.pair or EMBEDDED
 
 
 def allowed_pairs() -> tuple[str, ...] | None:
-    """Return the pairs that a visitor may name (SPECDEC_PAIRS, separated by commas); None if any is allowed.
+    """Return the pairs that a visitor may name; None if any is allowed.
 
-    Without SPECDEC_PAIRS, a page that others can reach allows only the host's pair, since any other is a download.
+    If the host lists none, a page that others can reach allows only the host's pair, since any other is a download.
     """
-    names = os.environ.get("SPECDEC_PAIRS")
-    if names is None and limits().any_pair:
+    listed = exposure.host.pairs
+    if listed is None and exposure.limits().any_pair:
         return None
-    pairs = dict.fromkeys(name.strip() for name in (host_pair(), *(names or "").split(",")))
+    pairs = dict.fromkeys((host_pair(), *(listed or ())))
     return tuple(name for name in pairs if name not in ("", EMBEDDED, *ROUNDED))

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 from tqdm import tqdm
 
+from ..messages import Refused
 from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
@@ -80,7 +81,7 @@ class UserRule(Rule):
 def judge(path: Path) -> int:
     """Print how far a verifier's output distribution is from the target's. Return 0 if it is lossless, else 1.
 
-    Raises ValueError if the file cannot be judged.
+    Raises Refused if the file cannot be judged.
     """
     rule, worst = UserRule(load(path), path.name), 0.0
     print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
@@ -89,9 +90,9 @@ def judge(path: Path) -> int:
             print(f"{line}  {tv:.3g}", flush=True)
             worst = max(worst, tv)
     except TooManyPaths as error:
-        raise ValueError(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
+        raise Refused(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{path.name} raised {type(error).__name__}: {error}") from error
+        raise Refused(f"{path.name} raised {type(error).__name__}: {error}") from error
     verdict = "lossless" if worst <= EXACT else "NOT lossless"
     print(f"{path.name}: {verdict}; largest total variation {worst:.3g}")
     print(describe_scope(loops_of_chains(), groups(trees=False)))
@@ -133,18 +134,18 @@ def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase
 
 
 def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]]:
-    """Load the function `verify` from a file. Raises ValueError if there is none."""
+    """Load the function `verify` from a file. Raises Refused if there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
+        raise Refused(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+        raise Refused(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     verify = getattr(module, "verify", None)
     if not callable(verify):
-        raise ValueError(f"{path} defines no function verify(tokens, p, q, sampler)")
+        raise Refused(f"{path} defines no function verify(tokens, p, q, sampler)")
     return verify  # type: ignore[no-any-return]
 
 

@@ -27,6 +27,7 @@ from .cycle import (
     ROUNDING,
 )
 from .distributions import check_distributions, masses
+from .drawn import printable
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
@@ -34,7 +35,7 @@ NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be i
 
 def shown(name: str) -> str:
     """Return a name from a trace as one line without control characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:MAX_NAME])
+    return printable(" ".join(name[:MAX_NAME].split()))
 
 
 @dataclass(frozen=True)

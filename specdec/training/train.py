@@ -18,6 +18,7 @@ from ..messages import Refused
 from ..models.files import read_json
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
+from ..paths import read_prompts
 from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
@@ -82,7 +83,7 @@ def train(
     fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
     if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
         raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
-    lines = hub.read_prompts(prompts) if prompts else []
+    lines = read_prompts(prompts) if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
     tell(f"{minutes:g} minutes: {writing:.1f} to load the target and write texts, {minutes - writing:.1f} to learn")

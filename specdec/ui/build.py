@@ -79,7 +79,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
         session.prepare()
         query = request.query_params
         opened, no_tab = tab_of_link(query, TABS)
-        settings, trouble = from_link(query, fields["family"].value)
+        settings, trouble = from_link(query, fields["target"].value)
         wrong = sentences(no_tab, trouble)
         return [
             gr.update(selected=opened) if opened else gr.skip(),

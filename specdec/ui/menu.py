@@ -1,4 +1,4 @@
-"""List the entries of the page's menus, which come from the embedded family's files and from the host's pairs.
+"""List the entries of the page's menus, which come from the embedded target's files and from the host's pairs.
 
 A test compares the names here with the names that the engine accepts.
 """
@@ -20,8 +20,8 @@ RULE_KEYS = {rule.name: key for key, rule in RULE_FACTS.items()}  # name in trac
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
-def families() -> list[str]:
-    """List the embedded family in its precisions, SmolLM2 if loadable, and this host's pairs."""
+def targets() -> list[str]:
+    """List the embedded target in its precisions, SmolLM2 if loadable, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -34,13 +34,13 @@ def kinds(answers: bool = False) -> list[str]:
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
-def answers(family: str) -> bool:
-    """Say whether a family's target answers a prompt, as a chat model does, instead of continuing it."""
-    return not is_ours(family) and presets.has_chat_template(family)
+def answers(target: str) -> bool:
+    """Say whether a target answers a prompt, as a chat model does, instead of continuing it."""
+    return not is_ours(target) and presets.has_chat_template(target)
 
 
-def family_of(kind: str) -> str:
-    """Return the family that ran this kind of prompt in the recordings."""
+def target_of(kind: str) -> str:
+    """Return the target that ran this kind of prompt in the recordings."""
     return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
@@ -54,47 +54,47 @@ def memory() -> int:
     return machine.gpu_memory() or machine.free_memory() or hub.ANY
 
 
-def is_offered(family: Any) -> bool:
-    """Whether a visitor may run this family. Some hosts allow pairs that are not in the menu."""
-    if family in families():
+def is_offered(target: Any) -> bool:
+    """Whether a visitor may run this target. Some hosts allow pairs that are not in the menu."""
+    if target in targets():
         return True
-    may_be_typed = isinstance(family, str) and len(family) <= MAX_PAIR and presets.allowed_pairs() is None
-    return may_be_typed and presets.parse_pair(family) is not None
+    may_be_typed = isinstance(target, str) and len(target) <= MAX_PAIR and presets.allowed_pairs() is None
+    return may_be_typed and presets.parse_pair(target) is not None
 
 
-def drafters(family: str = EMBEDDED) -> list[str]:
-    """List a family's drafters. On a GPU, tree drafters are left out.
+def drafters(target: str = EMBEDDED) -> list[str]:
+    """List a target's drafters. On a GPU, tree drafters are left out.
 
     Embedded drafters whose files are missing are left out, except the draft model.
     """
-    if is_ours(family):
+    if is_ours(target):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
-        pair = presets.parse_pair(family) or presets.Pair(family)
+        pair = presets.parse_pair(target) or presets.Pair(target)
         names = list(dict.fromkeys((*pair.methods, *presets.TARGET_ONLY)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 
-def is_ours(family: str) -> bool:
-    """Say whether `family` is the embedded family, in any precision."""
-    return family == EMBEDDED or family in ROUNDED
+def is_ours(target: str) -> bool:
+    """Say whether `target` is the embedded target, in any precision."""
+    return target == EMBEDDED or target in ROUNDED
 
 
-def family_name(family: str) -> str:
+def target_name(target: str) -> str:
     words = strings("page")["settings"]
     pairs = {name: words["name"] for name, words in strings("pairs").items()}
     names = {EMBEDDED: words["embedded"]} | words["rounded"] | pairs
-    return names.get(family, family)
+    return names.get(target, target)
 
 
-def family_line(family: str) -> str:
+def target_line(target: str) -> str:
     words = strings("page")["settings"]
-    if family == EMBEDDED:
+    if target == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
-    if family in ROUNDED:
+    if target in ROUNDED:
         return words["rounded_line"]
-    if family == presets.SMOLLM2:
-        return strings("pairs")[family]["shows"]
+    if target == presets.SMOLLM2:
+        return strings("pairs")[target]["shows"]
     return words["own_pair"]
 
 
@@ -105,12 +105,12 @@ def has_weights(name: str) -> bool:
     return name == DRAFT_MODEL or not method.part or (FAMILY / method.folder).is_dir()
 
 
-def drafter_lines(rule: str, family: str = EMBEDDED) -> dict[str, str]:
+def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     """Describe each drafter in a line: what it is, what it costs, and whether it is lossless under this rule."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-    costs = {name: cost(name) if is_ours(family) else "" for name in drafters(family)}
+    costs = {name: cost(name) if is_ours(target) else "" for name in drafters(target)}
     default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
     return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 

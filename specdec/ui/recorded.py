@@ -34,12 +34,12 @@ def recorded_names() -> list[str]:
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
-def first_family() -> str:
-    """Return the family that the page begins with: the host's pair, or else that of the first recorded run."""
+def first_target() -> str:
+    """Return the target that the page begins with: the host's pair, or else that of the first recorded run."""
     log = recorded(next(iter(recorded_names()), ""))
     header = json.loads(log.partition("\n")[0] or "{}")
     shown, pair = header.get("models", {}).get("family", EMBEDDED), presets.host_pair()
-    return shown if pair == EMBEDDED and shown in menu.families() else pair
+    return shown if pair == EMBEDDED and shown in menu.targets() else pair
 
 
 def sampled_name() -> str:

@@ -9,7 +9,7 @@ from ..messages import Refused
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULE_FACTS
 from ..settings import check_text, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
-from .menu import drafters, families, has_peer, is_offered
+from .menu import drafters, has_peer, is_offered, targets
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
@@ -29,12 +29,12 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
-    drafter = check_drafter(values["drafter"], values["family"])
+    drafter = check_drafter(values["drafter"], values["target"])
     # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
     if not RULE_FACTS[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
         raise Refused(say("chains_only"))
     # transformers cannot run our target in 8 bits
-    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["family"]) != "int8"
+    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["target"]) != "int8"
     return RunRequest.from_settings(values)
 
 
@@ -73,16 +73,16 @@ def check_prompt(prompt: Any) -> str:
     return prompt
 
 
-def check_family(name: Any) -> str:
+def check_target(name: Any) -> str:
     if not is_offered(name):
-        error = "family" if presets.allowed_pairs() is not None else "family_or_pair"
-        raise Refused(say(error, names=", ".join(families())))
+        error = "target" if presets.allowed_pairs() is not None else "target_or_pair"
+        raise Refused(say(error, names=", ".join(targets())))
     return name
 
 
-def check_drafter(name: Any, family: str) -> str:
+def check_drafter(name: Any, target: str) -> str:
     """Accept `DEFAULT_DRAFTER`, a drafter of the menu, or `adaptive:NAME`."""
-    names = drafters(family)
+    names = drafters(target)
     adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
         raise Refused(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
@@ -105,12 +105,12 @@ def check_stops(lines: Any) -> tuple[str, ...]:
 
 
 SIGNATURE = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
-IN_TURN = sorted(SETTINGS, key=lambda name: name != "family")  # the family first, since the drafter depends on it
+IN_TURN = sorted(SETTINGS, key=lambda name: name != "target")  # the target first, since the drafter depends on it
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "prompt": check_prompt,
-    "drafter": lambda name: name,  # `check` calls `check_drafter`, which needs the family
+    "drafter": lambda name: name,  # `check` calls `check_drafter`, which needs the target
     "rule": check_rule,
-    "family": check_family,
+    "target": check_target,
     "stop": check_stops,
 }
 
@@ -130,10 +130,10 @@ def check_certificate(
     return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 
 
-def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple[dict[str, Any], str]:
+def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
     """Return the valid settings of a link by name, and a sentence about the others.
 
-    Without a valid family in the link, its drafter must be one that `default_family` has.
+    Without a valid target in the link, its drafter must be one that `default_target` has.
     """
     good: dict[str, Any] = {}
     wrong = []
@@ -141,7 +141,7 @@ def from_link(query: Mapping[str, str], default_family: str = EMBEDDED) -> tuple
         if name in query:
             value = as_typed(SETTINGS[name], query[name])
             try:
-                check(**{"prompt": "any", "family": default_family, **good, name: value})
+                check(**{"prompt": "any", "target": default_target, **good, name: value})
                 good[name] = value
             except Refused as error:
                 wrong.append(str(error))

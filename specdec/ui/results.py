@@ -21,7 +21,7 @@ Row = dict[str, Any]
 def reports() -> list[dict[str, Any]]:
     """List the reports of the tab Methods. That of the target that the page begins with comes first."""
     existing = [report for name in SHOWN if (report := read_json(RESULTS / f"{name}.json"))]
-    return sorted(existing, key=lambda report: family_of(report) != recorded.first_family())
+    return sorted(existing, key=lambda report: family_of(report) != recorded.first_target())
 
 
 def family_of(report: dict[str, Any]) -> str:

@@ -15,13 +15,13 @@ import math
 import threading
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..exposure import limits
 from ..families import hub, presets
-from ..messages import Refused, refusing
+from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..progress import Step
@@ -39,12 +39,23 @@ STEPS_S = {"compile": 11.0, "load": 6.0, "measure": 10.0}  # what the steps of p
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the page says beside the button of a run or certificate: a sentence, and how much is done of what it names.
+
+    The last one is `done`, `cut` (at the deadline) or `error`.
+    """
+
+    name: Literal["waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
+    text: str
+    share: float = 1.0
+
+
 class Session:
     """The page's one engine process, the queue before it, and what the engine said of itself.
 
     `run` and `certify` yield strings, which are lines of a run or states of a certificate ("" is a heartbeat), and
-    `Step`s, whose `text` is for the notice beside the button. The last step is `done`, `cut` (at the deadline) or
-    `error`.
+    notices.
     """
 
     def __init__(self) -> None:
@@ -52,26 +63,26 @@ class Session:
         self.process = EngineProcess()
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
-        self.choices: dict[str, Choice] = {}  # family -> the drafter and K that `prepare` chose, with nothing given
+        self.choices: dict[str, Choice] = {}  # target -> the drafter and K that `prepare` chose, with nothing given
         self.preparing: Step | None = None  # how far `_prepared` is, for everybody who waits for it
         self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
         self._preparing = False
 
-    def run(self, request: RunRequest) -> Generator[str | Step, None, None]:
+    def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
         """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
         remark, seconds, deadline, reading = "", limits().seconds, math.inf, None
         try:
             self.check_rate()
             try:
-                yield from self.fetch(request.family)  # before the turn, so that others need not wait for the download
+                yield from self.fetch(request.target)  # before the turn, so that others need not wait for the download
             except Refused as error:
-                if request.family != presets.SMOLLM2:
+                if request.target != presets.SMOLLM2:
                     raise
-                remark = sentences(translated(error.args[0]), notice("instead"))
-                request = replace(request, family=EMBEDDED, drafter=DEFAULT_DRAFTER)
+                remark = sentences(translated(error.args[0]), say("instead"))
+                request = replace(request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
             with self.place_in_line("run") as ticket:
-                yield from self.wait(ticket, remark, notice("or_here"))
+                yield from self.wait(ticket, remark, say("or_here"))
                 translator = partial(translate, language())
                 call = self.process.call("run", request, self.device, kind_of(request.prompt), translator)
                 with contextlib.closing(call):
@@ -81,20 +92,19 @@ class Session:
                             yield item
                             if reading and item:
                                 reading = None
-                                yield Step("running", text=remark or notice("running"))
+                                yield Notice("running", remark or say("running"))
                         elif isinstance(item, Step) and item.name == "read":
                             reading = item
-                            yield replace(item, text=read_so_far(item))
+                            yield Notice("read", read_so_far(item), share(item))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
                                 remark = sentences(remark, chosen_line(item))
-                            text = sentences(remark, notice("peer")) if request.peer else remark or notice("running")
-                            yield Step("running", text=text)
-                        elif isinstance(item, Step) and item.name == "asking":
-                            yield Step("running", text=sentences(remark, notice("asking")))
-                        elif isinstance(item, Step) and item.name == "refused":
-                            remark = sentences(remark, item.text, notice("refused"), notice("or_here"))
-                            yield Step("running", text=remark)
+                            text = sentences(remark, say("peer")) if request.peer else remark or say("running")
+                            yield Notice("running", text)
+                        elif isinstance(item, Step) and item.name == "ask":
+                            if item.text:  # the platform's reason why there is no GPU
+                                remark = sentences(remark, item.text, say("refused"), say("or_here"))
+                            yield Notice("running", remark if item.text else sentences(remark, say("asking")))
                         else:
                             # While the call waits, it is shown the step of preparing that it waits for.
                             step = item or self.preparing
@@ -102,19 +112,19 @@ class Session:
                             yield worded(step, remark) if step and is_waiting else ""
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Step("done", text=remark)  # the player says that it is done
+            yield Notice("done", remark)  # the player says that it is done
         except Exception as error:
-            unwritten = notice("unwritten", total=request.params.max_tokens)
+            unwritten = say("unwritten", total=request.params.max_tokens)
             yield explained(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
 
-    def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Step]:
+    def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Notice]:
         """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
         seconds, deadline = limits().seconds, math.inf
         try:
             self.check_rate()
             with self.place_in_line("certificate") as ticket:
                 yield from self.wait(ticket)
-                yield Step("running", text=notice("certifying"))
+                yield Notice("running", say("certifying"))
                 with contextlib.closing(self.process.call("certify", *arguments)) as call:
                     for state in call:
                         if isinstance(state, dict):
@@ -122,7 +132,7 @@ class Session:
                         yield json.dumps(state, ensure_ascii=False) if isinstance(state, dict) else ""
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Step("done", text=notice("certified"))
+            yield Notice("done", say("certified"))
         except Exception as error:
             yield explained(error, seconds)
 
@@ -130,46 +140,45 @@ class Session:
         """Raise Refused if this visitor asks too often."""
         address = visitor_address()
         if address and (seconds := self.rate_limit.wait_s(address)):
-            raise Refused(notice("often", seconds=math.ceil(seconds)))
+            raise Refused(say("often", seconds=math.ceil(seconds)))
 
     @contextlib.contextmanager
     def place_in_line(self, kind: str) -> Iterator[Ticket]:
         """Hold a place in the queue for this machine. Raises Refused if the queue is full."""
         ticket = self.machine.join(kind, visitor_address(), has_queue_priority())
         if ticket is None:
-            raise Refused(sentences(notice("full"), notice("or_here") if kind == "run" else ""))
+            raise Refused(sentences(say("full"), say("or_here") if kind == "run" else ""))
         try:
             yield ticket
         finally:
             self.machine.leave(ticket)
 
-    def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Step]:
+    def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Notice]:
         """Wait for the ticket's turn, and yield notices with the expected wait."""
         while (place := self.machine.poll(ticket)) != (0, 0.0):
             count, seconds = place
-            waiting = notice("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-            yield Step("waiting", text=sentences(remark, waiting, instead))
+            waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
+            yield Notice("waiting", sentences(remark, waiting, instead))
             time.sleep(LOOK_EVERY_S)
 
-    def fetch(self, family: str) -> Iterator[Step]:
+    def fetch(self, target: str) -> Iterator[Notice]:
         """Download the missing files of a pair. Raises Refused if that fails."""
-        pair = presets.parse_pair(family)
-        with refusing():
-            if pair is None or all(map(hub.is_here, pair.models)):
-                return
-            yield Step("running", text=notice("looking"))
-            while not self._downloading.acquire(timeout=LOOK_EVERY_S):
-                yield worded(self.download)
-            try:
-                if missing := [model for model in pair.models if not hub.is_here(model)]:
-                    yield Step("fetch", text=notice("fetching_soon", name=missing[0]))
-                    with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
-                        for step in states:
-                            self.download = step
-                            yield worded(step)
-            finally:
-                self.download = None
-                self._downloading.release()
+        pair = presets.parse_pair(target)
+        if pair is None or all(map(hub.is_here, pair.models)):
+            return
+        yield Notice("running", say("looking"))
+        while not self._downloading.acquire(timeout=LOOK_EVERY_S):
+            yield worded(self.download)
+        try:
+            if missing := [model for model in pair.models if not hub.is_here(model)]:
+                yield Notice("fetch", say("fetching_soon", name=missing[0]))
+                with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                    for step in states:
+                        self.download = step
+                        yield worded(step)
+        finally:
+            self.download = None
+            self._downloading.release()
 
     def prepare(self) -> None:
         """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
@@ -180,25 +189,25 @@ class Session:
             timer.start()
 
     def _prepare(self) -> None:
-        """Prepare the pair that the page begins with, and the embedded family, which runs if that pair cannot."""
+        """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
-        for family in dict.fromkeys((recorded.first_family(), EMBEDDED)):
+        for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
-                for _ in self.fetch(family):
+                for _ in self.fetch(target):
                     pass
-                while not self._prepared(family):
+                while not self._prepared(target):
                     while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
             except (Refused, RuntimeError) as error:
-                log.warning("%s is not prepared: %s", family, error)
+                log.warning("%s is not prepared: %s", target, error)
 
-    def _prepared(self, family: str) -> bool:
-        """Prepare a family. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+    def _prepared(self, target: str) -> bool:
+        """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
         try:
-            with contextlib.closing(self.process.call("prepare", family, self.device)) as call:
+            with contextlib.closing(self.process.call("prepare", target, self.device)) as call:
                 for item in call:
                     if isinstance(item, Choice):
-                        self.choices[family] = item
+                        self.choices[target] = item
                     elif isinstance(item, Step):
                         self.preparing = item
                         if item.name == "measure" and self.machine.busy():
@@ -217,39 +226,43 @@ def chosen_line(choice: Choice | None) -> str:
     return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
 
 
-def worded(step: Step | None, remark: str = "") -> Step:
-    """Return a step of preparing with a sentence that says what is done, how long it takes, and how far it is."""
+def worded(step: Step | None, remark: str = "") -> Notice:
+    """Say what is done to prepare a run, how long it takes, and how far it is. None: another visitor's download."""
     if step is None:
-        step, text = Step("fetch"), notice("looking")
-    elif step.name == "fetch":
+        return Notice("fetch", sentences(remark, say("looking")))
+    if step.name == "fetch":
         unit, digits, size = ("GB", 1, 1e9) if step.total >= 1e9 else ("MB", 0, 1e6)
         done, total = f"{step.done / size:.{digits}f}", f"{step.total / size:.{digits}f} {unit}"
-        asking = notice("fetching_soon", name=step.text)
-        text = notice("fetching", name=step.text, done=done, total=total) if step.total else asking
+        asking = say("fetching_soon", name=step.text)
+        text = say("fetching", name=step.text, done=done, total=total) if step.total else asking
     else:
         left = STEPS_S.get(step.name, 0.0) - step.seconds
-        more = notice("more", seconds=math.ceil(left)) if left > 0 else ""
-        so_far = notice("so_far", seconds=math.floor(step.seconds))
-        text = sentences(notice(step.name), so_far + more + notice("stop"))
-    return replace(step, text=sentences(remark, text))
+        more = say("more", seconds=math.ceil(left)) if left > 0 else ""
+        so_far = say("so_far", seconds=math.floor(step.seconds))
+        text = sentences(say(step.name), so_far + more + say("stop"))
+    return Notice("fetch" if step.name == "fetch" else "prepare", sentences(remark, text), share(step))
+
+
+def share(step: Step) -> float:
+    return step.done / step.total if step.total else 1.0
 
 
 def read_so_far(step: Step, name: str = "reading") -> str:
-    return notice(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
+    return say(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
 
 
-def explained(error: Exception, seconds: float, undone: str = "") -> Step:
-    """Turn the error that ended a run into the last step, with one sentence. `undone` is added at the deadline."""
+def explained(error: Exception, seconds: float, undone: str = "") -> Notice:
+    """Turn the error that ended a run into the last notice, one sentence. `undone` is added at the deadline."""
     if isinstance(error, Refused):
-        return Step("error", text=translated(error.args[0]))
+        return Notice("error", translated(error.args[0]))
     if isinstance(error, TimeoutError):
-        deadline = notice("deadline", seconds=round(error.args[0] if error.args else seconds))
-        return Step("cut", text=sentences(deadline, undone))
+        deadline = say("deadline", seconds=round(error.args[0] if error.args else seconds))
+        return Notice("cut", sentences(deadline, undone))
     log.error("a run broke off", exc_info=error)
-    return Step("error", text=notice("died" if isinstance(error, ProcessDied) else "broken"))
+    return Notice("error", say("died" if isinstance(error, ProcessDied) else "broken"))
 
 
-def notice(name: str, /, **values: Any) -> str:
+def say(name: str, /, **values: Any) -> str:
     return strings("page")["notice"][name].format(**values)
 
 

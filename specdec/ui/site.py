@@ -8,6 +8,7 @@ and the import map contains the modules, except those that compute runs.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ..messages import Refused
 from ..methods import EMBEDDED
 from ..traces.file import recording
 from . import menu, recorded
@@ -35,14 +36,14 @@ def write(
     """Write the site, also over an earlier one. Return its size in bytes.
 
     `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
-    link previews need. Raises ValueError if the folder cannot be created, or contains files but no earlier site.
+    link previews need. Raises Refused if the folder cannot be created, or contains files but no earlier site.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / STYLE).is_file():
-        raise ValueError(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
+        raise Refused(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)  # before the models, which take a minute to make
     except OSError as error:
-        raise ValueError(f"{folder} cannot be created: {error.strerror}; name a folder that can be written") from error
+        raise Refused(f"{folder} cannot be created: {error.strerror}; name a folder that can be written") from error
     engine = {family: models(family) for family in families}
     texts = shared_files()
     for page_language in LANGUAGES:

@@ -6,8 +6,10 @@ import pytest
 
 from specdec import cli as terminal
 from specdec import Engine, Trace
-from specdec.bench.own import measure_prompts, read_prompts, report_prompts
+from specdec.bench.own import measure_prompts, report_prompts
 from specdec.events import Started
+from specdec.messages import Refused
+from specdec.paths import read_prompts
 
 
 def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, capsys) -> None:
@@ -41,5 +43,5 @@ def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, tmp
 def test_a_file_without_prompts_says_what_to_write(tmp_path) -> None:
     for content, sentence in (("\n", "holds no prompt"), ('{"text": "x"}', "line 1: JSON needs `prompt`")):
         (tmp_path / "wrong").write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match=sentence):
+        with pytest.raises(Refused, match=sentence):
             read_prompts(tmp_path / "wrong")

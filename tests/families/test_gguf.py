@@ -183,10 +183,11 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -
     assert hub.is_here(str(path)) and hub.find(path) == path
     with pytest.raises(Refused, match="no GGUF file"):
         hub.find(tmp_path / "other.gguf")
+    from specdec import exposure
     from specdec.ui import menu
 
     assert menu.is_offered(str(path))
-    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    monkeypatch.setattr(exposure, "host", exposure.Host("public"))
     assert not menu.is_offered(str(path))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from specdec import exposure
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race
@@ -23,17 +24,20 @@ def test_a_pair_is_written(tmp_path) -> None:
 
 
 def test_a_host_says_what_may_be_asked_for(monkeypatch) -> None:
-    for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
-        monkeypatch.delenv(name, raising=False)
-    assert (presets.host_pair(), presets.allowed_pairs()) == ("embedded", None)
-    monkeypatch.setenv("SPACE_ID", "somebody/specdec")
-    assert presets.allowed_pairs() == ()
-    monkeypatch.setenv("SPECDEC_PAIR", "e/f")
-    assert (presets.host_pair(), presets.allowed_pairs()) == ("e/f", ("e/f",))
-    monkeypatch.setenv("SPECDEC_PAIRS", "a/b + c/d, smollm2,")
-    assert presets.allowed_pairs() == ("e/f", "a/b + c/d", "smollm2")
-    monkeypatch.delenv("SPACE_ID")
-    assert presets.allowed_pairs() is not None
+    said: dict[str, str]
+    for said, pair, allowed in (
+        ({}, "embedded", None),
+        ({"SPACE_ID": "somebody/specdec"}, "embedded", ()),
+        ({"SPACE_ID": "somebody/specdec", "SPECDEC_PAIR": "e/f"}, "e/f", ("e/f",)),
+        ({"SPECDEC_PAIR": "e/f", "SPECDEC_PAIRS": "a/b + c/d, smollm2,"}, "e/f", ("e/f", "a/b + c/d", "smollm2")),
+    ):
+        with monkeypatch.context() as patch:
+            for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
+                patch.delenv(name, raising=False)
+            for name, value in said.items():
+                patch.setenv(name, value)
+            patch.setattr(exposure, "host", exposure.Host.from_environment())
+            assert (presets.host_pair(), presets.allowed_pairs()) == (pair, allowed)
 
 
 def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:

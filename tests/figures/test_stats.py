@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from specdec.cli.render import BUSY, report
+from specdec.cli.render import BUSY, describe_run
 from specdec.events import Committed, Drafted, Finished, Position, Started, Verified
 from specdec.figures import machine
 from specdec.figures.stats import Comparison, interval, LaneStats, pooled_alpha, repetition
@@ -151,7 +151,7 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path, monkeypatch
     assert figures.measured_speedup and figures.speculative.tau and figures.measured_speedup > figures.speculative.tau
     for trace, busy in ((calm, False), (impossible, True), (stalled, True)):
         assert trace.summary()["machine_busy"] is Comparison.from_events(trace.events).machine_busy is busy
-        assert (BUSY in report(trace.events)) is busy
+        assert (BUSY in describe_run(trace.events)) is busy
     loaded = replace(calm, header=replace(calm.header, machine=calm.header.machine | {"busy": True}))
     assert loaded.summary()["machine_busy"] is True
     served = [replace(e, server="vLLM 1") if isinstance(e, Started) else e for e in impossible.events]

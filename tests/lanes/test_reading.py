@@ -1,5 +1,6 @@
 """A long prompt is read in pieces: what is reported, that the run is the same as without, and that it can be left."""
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from specdec import Engine, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
 from specdec.lanes.executor import PIECE
-from specdec.process import Abandoned
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
@@ -39,10 +39,10 @@ def test_a_run_that_is_abandoned_while_it_reads_ends_at_once(engine) -> None:
 
     def leave(lane: str, done: int, total: int) -> None:
         told.append(done)
-        raise Abandoned
+        raise CancelledError
 
     request = RunRequest("Once there was a fox who lived by the sea. " * 30, "none", 1, PARAMS)
-    with pytest.raises(Abandoned):
+    with pytest.raises(CancelledError):
         seen.extend(engine.start(request, on_read=leave).events)
     assert told == [0] and not any(isinstance(event, Failed) for event in seen)
 

@@ -9,8 +9,8 @@ from anyio.from_thread import start_blocking_portal
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
+from specdec import exposure
 from specdec.cli import main
-from specdec.exposure import EXPOSURE
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.gateway.visitors import LEADS
@@ -208,9 +208,7 @@ def test_without_a_class_there_is_none():
 )
 def test_the_terminal_says_where_the_class_is(options, host, joins, monkeypatch, capsys):
     asked = {}
-    for name in (EXPOSURE, "SPECDEC_PAIR", "SPECDEC_PAIRS"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+    monkeypatch.setattr(exposure, "host", exposure.Host())  # what the command sets is taken back
 
     def launch(demo, **settings):
         asked.update(settings)

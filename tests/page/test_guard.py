@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -11,23 +10,23 @@ from typing import Any
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
-from gradio import state_holder
 from starlette.exceptions import HTTPException
 
-from specdec.exposure import EXPOSURE, limits
+from specdec import exposure
+from specdec.exposure import Host, limits
 from specdec.ui.build import build
 from specdec.ui.gateway import guard
 from specdec.ui.session import session
 from specdec.ui.theme import launch_settings
 
-NAMES = ("SPACE_ID", "SPECDEC_PUBLIC", guard.HOSTS, guard.PROXIES)
+NAMES = ("SPACE_ID", guard.HOSTS, guard.PROXIES)
 
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch) -> None:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(EXPOSURE, "own")
+    monkeypatch.setattr(exposure, "host", Host())
 
 
 @pytest.fixture
@@ -118,40 +117,6 @@ def test_no_file_is_taken_and_no_address_is_fetched(client, path: str) -> None:
         assert client.post(place + path).status_code == client.get(place + path).status_code == 404
 
 
-def test_a_burst_of_calls_is_refused_before_gradio_begins_with_it(monkeypatch, launched) -> None:
-    monkeypatch.setenv(EXPOSURE, "public")
-    monkeypatch.setattr(guard, "BURST_S", 60.0)
-    with httpx.Client(base_url=launched(), timeout=60) as client:
-        statuses = [client.post("gradio_api/call/run", json={"data": [""]}).status_code for _ in range(18)]
-        refused = client.post("gradio_api/call/v2/run_zh", json={"prompt": "a"})
-    assert set(statuses[:17]) == {200} and statuses[17] == refused.status_code == 503
-    assert "等待的人太多" in refused.json()["detail"]
-
-
-def test_what_was_let_in_takes_the_places_of_those_who_wait(monkeypatch) -> None:
-    most, gate = limits().waiting, guard.Guard(lambda *_: asyncio.sleep(0))
-    for number in range(most + 1):
-        gate.count_call("/gradio_api/call/run", f"192.0.2.{number}")
-    with pytest.raises(HTTPException, match="Too many visitors"):
-        gate.count_call("/gradio_api/call/run", "192.0.2.200")
-    monkeypatch.setattr(guard, "BURST_S", 0.0)
-    gate.count_call("/gradio_api/call/run", "192.0.2.200")
-
-
-def test_a_session_holds_no_copy_of_the_page() -> None:
-    """It would take 30 ms and half a megabyte of every call."""
-    demo, holder = build(), state_holder.StateHolder()
-    holder.blocks = demo
-    session = holder["a"]
-    assert session.blocks_config.blocks.keys() == demo.blocks.keys() and not session.config_values
-
-
-@pytest.mark.parametrize("path", ["call/v2/run", "call/v2/none"])
-def test_a_call_that_gradio_cannot_read_gets_a_sentence(client, path: str) -> None:
-    answer = client.post(f"gradio_api/{path}", json={"prompt": "Hi", "unknown": 1})
-    assert answer.status_code == 400 and answer.json()["error"].startswith("The call cannot be read: ")
-
-
 @pytest.mark.parametrize(
     ("host", "status"),
     [
@@ -191,7 +156,7 @@ def test_an_owner_lists_more_names_and_a_page_for_others_answers_to_any(monkeypa
     monkeypatch.setenv(guard.HOSTS, "demo.example, Other.example")
     assert {"localhost", "::1", "demo.example", "other.example", "box"} <= {*guard.allowed_hosts("box")}
     for row in ("network", "class", "public"):
-        monkeypatch.setenv(EXPOSURE, row)
+        monkeypatch.setattr(exposure, "host", Host(row))
         assert guard.allowed_hosts("0.0.0.0") == ["*"]
 
 

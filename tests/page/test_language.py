@@ -70,7 +70,7 @@ def test_a_language_begins_with_its_own_recorded_prompt() -> None:
         with speaking(language):
             names = recorded.recorded_names()
             first[language] = [json.loads(line) for line in recorded.recorded(names[0]).splitlines()[:2]]
-            assert menu.family_of(names[0]) == SMOLLM2 and text.kind_of(first[language][0]["prompt"]) == names[0]
+            assert menu.target_of(names[0]) == SMOLLM2 and text.kind_of(first[language][0]["prompt"]) == names[0]
             assert text.example_name(names[0])
     assert "zh" not in english and names == english and "zh" not in text.prompts()
     assert HAN.search(first["zh"][0]["prompt"]) and not HAN.search(first[ENGLISH][0]["prompt"])

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from gradio_client import Client
 
-from specdec.exposure import limits, OWN, PUBLIC
+from specdec import exposure
+from specdec.exposure import Host, limits, OWN, PUBLIC
 from specdec.traces.file import Trace
 from specdec.ui.gateway import turns, visitors
 from specdec.ui.session import session
@@ -85,8 +86,8 @@ def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, 
 
 def test_a_public_host_takes_so_many_runs_a_minute_from_an_address(address, engine, monkeypatch):
     engine.gate.set()
-    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
-    monkeypatch.setattr(visitors, "limits", lambda: replace(PUBLIC, runs_of_address=2))
+    monkeypatch.setattr(exposure, "host", Host("public"))
+    monkeypatch.setattr(exposure, "limits", lambda: replace(PUBLIC, runs_of_address=2))
     monkeypatch.setattr(session, "rate_limit", visitors.RateLimit())
     client, other = (Client(address, verbose=False) for _ in range(2))
     for one in (client, other):
@@ -97,7 +98,7 @@ def test_a_public_host_takes_so_many_runs_a_minute_from_an_address(address, engi
 def test_a_minute_later_there_are_runs_again_and_the_old_ones_are_forgotten(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(visitors.time, "monotonic", lambda: now[0])
-    monkeypatch.setenv("SPECDEC_PUBLIC", "1")
+    monkeypatch.setattr(exposure, "host", Host("public"))
     rate = visitors.RateLimit()
     for _ in range(PUBLIC.runs_of_address):
         assert rate.wait_s("a school") == 0

@@ -32,7 +32,7 @@ def reports(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
 def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
-    monkeypatch.setattr(recorded, "first_family", lambda: family)
+    monkeypatch.setattr(recorded, "first_target", lambda: family)
     assert [results.family_of(report) for report in results.reports()] in (
         [family, EMBEDDED],
         [family, "smollm2"],

@@ -7,15 +7,15 @@ import json
 
 import pytest
 
+from specdec import exposure
 from specdec.families import hub
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
-from specdec.progress import Step
 from specdec.settings import SETTINGS
 from specdec.ui import menu, recorded
 from specdec.ui.request import check
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
 from tests import toyrun
@@ -26,8 +26,6 @@ PAIR = "some/target + some/draft"
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
-    for name in ("SPECDEC_PAIR", "SPECDEC_PAIRS", "SPACE_ID"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(menu, "memory", lambda: 16 * 10**9)
 
 
@@ -43,20 +41,20 @@ def server(monkeypatch, tmp_path):
 
 
 def told(k=3, **settings):
-    return [item for item in session.run(check("Once upon", k=k, family=PAIR, max_tokens=8, **settings)) if item]
+    return [item for item in session.run(check("Once upon", k=k, target=PAIR, max_tokens=8, **settings)) if item]
 
 
 @pytest.mark.long
 def test_a_pair_is_downloaded_loaded_and_run(server):
     news = told()
-    names = [item.name if isinstance(item, Step) else "lines" for item in news]
+    names = [item.name if isinstance(item, Notice) else "lines" for item in news]
     assert names[-1] == "done" and "error" not in names
     assert names.index("fetch") < names.index("lines")
     header = json.loads(next(item for item in news if isinstance(item, str)).splitlines()[0])
     assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
     server.close()  # what is there needs no Hub
     again = told(drafter="prompt_lookup")
-    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Step)]
+    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Notice)]
     refused = told(drafter="medusa")
     assert refused[-1].name == "error" and "draft_model" in refused[-1].text
     assert told()[-1].name == "done"
@@ -66,10 +64,10 @@ def test_a_pair_is_downloaded_loaded_and_run(server):
 def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
     monkeypatch.setattr(hub, "REPORT_EVERY_S", 0.05)
     server.held = 0
-    with contextlib.closing(session.run(check("Hi", family=PAIR))) as news:
+    with contextlib.closing(session.run(check("Hi", target=PAIR))) as news:
         assert next(item for item in news if item.name == "fetch" and "some/target" in item.text)
         assert not session.machine.busy()
-        with contextlib.closing(session.run(check("Hi", family=PAIR))) as others:  # waits, and is told so
+        with contextlib.closing(session.run(check("Hi", target=PAIR))) as others:  # waits, and is told so
             assert next(item for item in others if item.name == "fetch")
     assert not session._downloading.locked()
 
@@ -78,25 +76,24 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
 def test_what_cannot_be_had_is_one_sentence(server):
     server.repositories["gated/draft"] = server.repositories["some/draft"]
     server.gated.add("gated/draft")
-    news = list(session.run(check("Hi", family="some/target + gated/draft")))
+    news = list(session.run(check("Hi", target="some/target + gated/draft")))
     assert news[-1].name == "error" and "gated/draft is not on this machine, and could not be fetched" in news[-1].text
 
 
 def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
-    assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
-    assert check("Hi", "prompt_lookup", family="a/b").family == "a/b"
+    assert check("Hi", target="a/b + c/d").target == "a/b + c/d"
+    assert check("Hi", "prompt_lookup", target="a/b").target == "a/b"
     for wrong in ("a/b +", "/etc + a/b", "a/b + ../c", "a/b + " + "c" * 400, "a/b + c/d\0"):
         with pytest.raises(Refused, match="TARGET \\+ DRAFT"):
-            check("Hi", family=wrong)
-    monkeypatch.setenv("SPACE_ID", "somebody/specdec")
-    monkeypatch.setenv("SPECDEC_PAIR", "a/b + c/d")
+            check("Hi", target=wrong)
+    monkeypatch.setattr(exposure, "host", exposure.Host("public", "a/b + c/d"))
     monkeypatch.setattr(hub, "is_here", lambda name: name == "smollm2")
-    assert check("Hi", family="a/b + c/d").family == "a/b + c/d"
-    assert menu.families() == ["embedded", *ROUNDED, "smollm2", "a/b + c/d"]
+    assert check("Hi", target="a/b + c/d").target == "a/b + c/d"
+    assert menu.targets() == ["embedded", *ROUNDED, "smollm2", "a/b + c/d"]
     monkeypatch.setattr(hub, "is_here", lambda name: False)  # strangers have it where the owner fetched it
-    assert menu.families() == ["embedded", *ROUNDED, "a/b + c/d"]
+    assert menu.targets() == ["embedded", *ROUNDED, "a/b + c/d"]
     with pytest.raises(Refused, match="must be one of: embedded, embedded:bfloat16, embedded:int8, a/b"):
-        check("Hi", family="a/b")
+        check("Hi", target="a/b")
 
 
 def test_a_typed_pair_brings_drafters_or_a_sentence():
@@ -115,14 +112,14 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
         return (event for event in toyrun.events())
 
     def away(names, memory):
-        raise ValueError(TranslatableText("There is no network."))
+        raise Refused(TranslatableText("There is no network."))
         yield
 
     monkeypatch.setattr(hub, "is_here", lambda name: False)
     monkeypatch.setattr(hub, "fetch", away)
     monkeypatch.setattr(session, "process", engine := toyrun.Engine(race))
-    news = list(session.run(check("Why is the sky blue?", "suffix", family="smollm2")))
-    assert engine.families == ["embedded"] and asked == ["draft_model"]
+    news = list(session.run(check("Why is the sky blue?", "suffix", target="smollm2")))
+    assert engine.targets == ["embedded"] and asked == ["draft_model"]
     assert news[-1].name == "done"
     assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
 
@@ -140,7 +137,7 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
 def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_path, monkeypatch):
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(recorded, "recorded_names", list)
-    for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"family": "smollm2", "drafter": "default"})):
+    for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"target": "smollm2", "drafter": "default"})):
         _, _, *updates = race.show("qa", "Hi", "suffix", family)
         found = {n: one["value"] for n, one in zip(SETTINGS, updates, strict=True) if "value" in one}
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from specdec.exposure import EXPOSURE, limits
+from specdec import exposure
+from specdec.exposure import Host, limits
 from specdec.families import hub
 from specdec.messages import Refused
 from specdec.ui import menu, request
@@ -20,23 +21,21 @@ EXPOSED = ("network", "class", "public")
 
 @pytest.fixture(params=EXPOSED)
 def exposed(request, monkeypatch) -> None:
-    for name in ("SPECDEC_PUBLIC", "SPACE_ID", "SPECDEC_PAIR", "SPECDEC_PAIRS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(EXPOSURE, request.param)
+    monkeypatch.setattr(exposure, "host", Host(request.param))
     assert not limits().any_pair
 
 
 PAIR = {
-    "check": lambda family: request.check("Once", family=family),
-    "a link": lambda family: refused(request.from_link({"family": family})),
+    "check": lambda target: request.check("Once", target=target),
+    "a link": lambda target: refused(request.from_link({"target": target})),
     "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
-    "run": lambda family: refused_answer(race.run("Once", family=family)),
+    "run": lambda target: refused_answer(race.run("Once", target=target)),
 }
 
 
 def refused(told: tuple[dict[str, Any], str]) -> None:
     good, said = told
-    if "family" not in good:
+    if "target" not in good:
         raise Refused(said)
 
 
@@ -58,12 +57,11 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed, door: str, fold
     for family in (folder, f"{folder} + {folder}", "owner/model"):
         with pytest.raises(Refused, match=r"one of: embedded|!"):
             PAIR[door](family)
-    monkeypatch.setenv("SPECDEC_PAIRS", "owner/model")
-    assert "owner/model" in menu.families() and not menu.is_offered(folder)
-    assert request.check_family("owner/model") == "owner/model"
+    monkeypatch.setattr(exposure, "host", Host(exposure.host.exposure, pairs=("owner/model",)))
+    assert "owner/model" in menu.targets() and not menu.is_offered(folder)
+    assert request.check_target("owner/model") == "owner/model"
 
 
 def test_ones_own_page_takes_any(folder, monkeypatch) -> None:
-    monkeypatch.setenv(EXPOSURE, "own")
-    monkeypatch.delenv("SPECDEC_PAIRS", raising=False)
-    assert request.check("Once", "suffix", family=folder).family == folder
+    monkeypatch.setattr(exposure, "host", Host())
+    assert request.check("Once", "suffix", target=folder).target == folder

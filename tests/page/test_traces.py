@@ -29,7 +29,7 @@ def tampered() -> tuple[str, int]:
 def test_of_a_servers_run_no_setting_is_taken_that_the_server_decided():
     settings = race.settings_of(toyrun.server_trace().dumps())
     assert settings["prompt"] == toyrun.header().prompt and settings["temperature"] == 0.8
-    assert not {"family", "drafter", "k", "rule", "peer"} & settings.keys()
+    assert not {"target", "drafter", "k", "rule", "peer"} & settings.keys()
 
 
 def test_a_link_fills_in_what_is_good_and_says_what_is_bad():
@@ -46,7 +46,7 @@ def test_a_links_drafter_is_one_of_the_target_that_the_page_or_the_link_names():
     drafter = {"drafter": "quantised"}
     assert from_link(drafter, "smollm2") == (drafter, "")
     assert from_link(drafter)[0] == {}
-    assert from_link({"family": "smollm2"} | drafter)[1] == ""
+    assert from_link({"target": "smollm2"} | drafter)[1] == ""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from gradio.context import LocalContext
 from starlette.requests import Request
 
-from specdec.exposure import EXPOSURE, OWN
+from specdec import exposure
+from specdec.exposure import Host, OWN
 from specdec.ui.gateway import turns, visitors
 from specdec.ui.gateway.turns import Ticket, Turns
 
@@ -75,8 +76,7 @@ def asked(host: str = "192.0.2.7", *headers: tuple[bytes, bytes], **more: Any) -
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch) -> Any:
-    monkeypatch.setenv(EXPOSURE, "network")
-    monkeypatch.delenv("SPECDEC_PUBLIC", raising=False)
+    monkeypatch.setattr(exposure, "host", Host("network"))
     yield
     LocalContext.request.set(None)
 
@@ -87,7 +87,7 @@ def test_who_sits_at_the_machine_leads_unless_strangers_are_served(monkeypatch) 
         asked(host)
         assert visitors.has_queue_priority() is leading
     asked("127.0.0.1")
-    monkeypatch.setenv("SPECDEC_PUBLIC", "1")  # whose proxy may be on this machine
+    monkeypatch.setattr(exposure, "host", Host("public"))  # whose proxy may be on this machine
     assert not visitors.has_queue_priority()
 
 

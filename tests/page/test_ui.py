@@ -27,7 +27,7 @@ from specdec.traces import file as trace
 from specdec.traces.file import escaped
 from specdec.ui import menu, recorded, request, scripts, text
 from specdec.ui.components.player import player_words
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun
 
@@ -54,7 +54,7 @@ BAD = [
     ({"rule": "magic"}, "rule"),
     ({"rule": {}}, "rule"),
     ({"rule": []}, "rule"),
-    ({"family": "../family"}, "target"),
+    ({"target": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": 2.5}, "whole"),
     ({"k": math.nan}, "whole"),
@@ -123,7 +123,7 @@ def test_the_menu_offers_what_the_family_holds(family):
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = race.switch(*chosen)
-        assert told["info"].startswith(menu.family_line(chosen[0]))
+        assert told["info"].startswith(menu.target_line(chosen[0]))
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
         return drafters["value"]
@@ -255,7 +255,7 @@ def test_a_live_run_streams_one_growing_text(engine):
 
 
 def test_the_recording_stays_until_the_live_run_has_something_to_show(engine, monkeypatch):
-    items = Step("load", text="Loading."), *[""] * 3, "{}\n"
+    items = Notice("prepare", "Loading."), *[""] * 3, "{}\n"
     monkeypatch.setattr(session, "run", lambda _: (item for item in items))
     screens = [update[0] for update in race.begin("own", "Once upon a time", "draft_model", 3, 0.8, 1, 0, 24, 7, "")]
     assert [screen["preparing"] for screen in screens if "preparing" in screen] == [True, True, False]
@@ -277,7 +277,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
 
     monkeypatch.setattr(session, "process", toyrun.Engine(silent))
     *told, last = session.run(request.check("Hi"))
-    assert last == Step("error", text=text.strings("page")["notice"]["died"])
+    assert last == Notice("error", text.strings("page")["notice"]["died"])
     assert sum(isinstance(item, str) and bool(item) for item in told) == 3
     assert not session.machine.busy()
 
@@ -314,7 +314,7 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
                 yield event if isinstance(event, Step) else next(lines)
 
     monkeypatch.setattr(session, "process", Process())
-    steps = [item for item in session.run(request.check("Hi")) if isinstance(item, Step)]
+    steps = [item for item in session.run(request.check("Hi")) if isinstance(item, Notice)]
     assert [step.name for step in steps[-5:]] == ["running", "read", "running", "read", "cut"]
     assert "Reading the prompt, speculative decoding: 128 of 700 tokens." in steps[-4].text
     assert "Reading" not in steps[-3].text and "plain decoding had read 256 of 700 tokens" in steps[-1].text

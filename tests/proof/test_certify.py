@@ -14,7 +14,6 @@ import torch
 from specdec.families import zoo
 from specdec.messages import Refused
 from specdec.models import native
-from specdec.progress import Step
 from specdec.proof import certify
 from specdec.proof import pair as pairs
 from specdec.proof.certify import closed_form, greedy, LOSSLESS, next_token_distribution, sample
@@ -27,7 +26,7 @@ from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
-from specdec.ui.session import session
+from specdec.ui.session import Notice, session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
@@ -205,7 +204,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     states = [json.loads(item) for item in news if isinstance(item, str) and item]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == Step("done", text=strings("page")["notice"]["certified"])
+    assert news[-1] == Notice("done", strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(isinstance(item, str) for item in islice(growing, 6)) >= 2
     growing.close()

@@ -92,7 +92,7 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
 def test_every_recorded_run_passes_and_every_drafter_has_one_in_every_domain() -> None:
     kinds = {Trace.load(path).header.kind for path in TRACES} - set(LANGUAGES)  # a language has one recording
     who = {EMBEDDED: menu.drafters(), SMOLLM2: STARS}
-    named = {trace.recording(FOLDER, kind, name) for kind in kinds for name in who.get(menu.family_of(kind), ())}
+    named = {trace.recording(FOLDER, kind, name) for kind in kinds for name in who.get(menu.target_of(kind), ())}
     assert set(OTHERS) == {path for path in named if path.parent.name not in ("draft_model", "none")}
     for path in TRACES + OTHERS:
         recorded = Trace.load(path)

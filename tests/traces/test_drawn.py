@@ -6,7 +6,7 @@ import pytest
 
 from specdec.events import Failed
 from specdec.traces.cycle import cycles
-from specdec.traces.drawn import STYLES
+from specdec.traces.drawn import MARKS
 from specdec.traces.file import Trace
 from tests import toyrun
 
@@ -15,8 +15,8 @@ from tests import toyrun
 def test_every_token_is_drawn_with_its_state(trace: Trace) -> None:
     drawn = trace._repr_html_()
     shown = [status for one in cycles(trace.events, "speculative") for _, status in one.shown()]
-    assert all(drawn.count(f'title="{status}"') == shown.count(status) > 0 for status in STYLES)
-    assert all(drawn.count(f"<small>{mark}</small>") >= shown.count(status) for status, (mark, _) in STYLES.items())
+    assert all(drawn.count(f'title="{status}"') == shown.count(status) > 0 for status in MARKS)
+    assert all(drawn.count(f"<small>{mark}</small>") >= shown.count(status) for status, mark in MARKS.items())
     assert drawn.count("<span") == 1 + len(shown)
 
 

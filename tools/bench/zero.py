@@ -64,7 +64,7 @@ def measure(pair: str = "embedded") -> Iterator[dict[str, Any]]:
 
         startup()  # as when the page is launched
         yield {"loaded_s": time.monotonic() - start}
-        request = RunRequest(RUN.prompt, RUN.drafter, RUN.k, RUN.params, family=pair)
+        request = RunRequest(RUN.prompt, RUN.drafter, RUN.k, RUN.params, target=pair)
         for name in ("a new fork", "the same fork"):
             start, times, lines = time.monotonic(), list[float](), ""
             for item in process.call("run", request, "auto", "", str):
@@ -80,7 +80,7 @@ def measure(pair: str = "embedded") -> Iterator[dict[str, Any]]:
         yield {"run": "stopped", "released_s": time.monotonic() - start}
         scheduler.is_spent = True
         with contextlib.closing(process.call("run", request, "auto", "", str)) as running:
-            refused = next(item for item in running if isinstance(item, Step) and item.name == "refused")
+            refused = next(item for item in running if isinstance(item, Step) and item.name == "ask" and item.text)
         yield {"run": "refused", "sentence": refused.text, "asked": scheduler.asked}
 
 

@@ -63,7 +63,7 @@ export function hasOtherSettings(run, names, values, ruleKeys = {}) {
   return (
     differs("drafter", started.drafter) ||
     (!/^adaptive/.test(started.drafter) && differs("k", started.k)) ||
-    differs("family", models.family || "embedded") ||
+    differs("target", models.family || "embedded") ||
     differs("rule", ruleKeys[started.rule]) ||
     differs("peer", run.names.length > 2) ||
     differs("stop", (started.params.stop || []).join("\n")) ||

@@ -45,7 +45,7 @@ function storeTimes(/** @type {string} */ version, /** @type {any} */ times) {
 export function checkRequest(texts, values, { numbers, drafters, acceptance }) {
   const parsedNumbers = /** @type {any} */ ({}),
     { prompt } = values,
-    family = Object.hasOwn(drafters, values.family) ? values.family : Object.keys(drafters)[0],
+    family = Object.hasOwn(drafters, values.target) ? values.target : Object.keys(drafters)[0],
     drafter = values.drafter === CHOSEN_BY_PAGE ? Object.keys(drafters[family])[0] : values.drafter;
   if (!String(prompt).trim()) return texts.empty;
   if (!Object.hasOwn(drafters[family], drafter))

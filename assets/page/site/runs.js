@@ -12,7 +12,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
     /** @type {any} */ findField = (/** @type {string} */ name) => document.querySelector(`#settings [name=${name}]`),
-    model = findField("family"),
+    model = findField("target"),
     family = () => (model ? model.value : Object.keys(drafters)[0]), // without a menu, there is only one family
     /** @type {HTMLTextAreaElement} */ prompt = /** @type {any} */ (document.querySelector("#prompt textarea"));
   const runner = createRunner({
@@ -49,7 +49,7 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
 
   function press() {
     if (runner.isRunning()) return runner.stop();
-    const values = /** @type {Values} */ ({ prompt: prompt.value, family: family() });
+    const values = /** @type {Values} */ ({ prompt: prompt.value, target: family() });
     for (const name of ["drafter", "stop", ...Object.keys(numbers)]) values[name] = findField(name).value;
     runner.start(checkRequest(texts, values, page.engine));
   }

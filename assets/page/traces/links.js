@@ -19,7 +19,7 @@ export function settingsLink(run, base, rules, settings) {
       drafter: started.drafter,
       k: started.k,
       rule: rules[String(started.rule)],
-      family: (header.models || {}).family,
+      target: (header.models || {}).family,
       peer: run.names.length > 2,
     });
   const query = new URLSearchParams();

@@ -8,13 +8,10 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
-from gradio import state_holder
 from gradio.context import LocalContext
-from gradio.state_holder import SessionState
 from gradio.utils import LRUCache
 
 APP = b"<gradio-app"  # the element that the page is mounted in
@@ -54,17 +51,9 @@ class Messages(LRUCache[str, Any]):
         return asyncio.Queue()
 
 
-class BareSession(SessionState):
-    """A session without a copy of every component's settings, which nothing reads, and which takes 30 ms to make."""
-
-    def __init__(self, blocks: Any) -> None:
-        super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks={}))  # type: ignore[arg-type]
-
-
 def guard_queue(demo: gr.Blocks) -> None:
-    """Prevent a visitor's call from ending the queue for all others, or from taking their time."""
+    """Prevent a visitor's call from ending the queue for all others."""
     demo._queue.pending_messages_per_session = Messages(MOST_SESSIONS)
-    state_holder.SessionState = BareSession  # type: ignore[misc]
 
 
 def address_in(page: bytes) -> str:

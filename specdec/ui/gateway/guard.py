@@ -6,12 +6,11 @@ are limited before anything is parsed. A trace passes, because it is a single lo
 
 import asyncio
 import ipaddress
-import logging
 import os
 import re
 import socket
 import time
-from collections import Counter, deque
+from collections import Counter
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -19,7 +18,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...exposure import limits, SPACE
-from ..text import ENGLISH, LANGUAGES, speaking, strings
 from .visitors import network_of
 
 HOSTS = "SPECDEC_HOSTS"
@@ -28,15 +26,11 @@ PROXIES_OF_A_SPACE = "10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,172.16.0.0/12,192.168
 # Gradio would store uploads for half an hour, so anybody could fill the disk. The page does not use its proxy.
 # A development server's page waits for changes, for ever. A longer path than any of ours is no name of a file.
 CLOSED = re.compile(r"(/gradio_api)?/(upload|proxy=|dev/)|.{1000}", re.DOTALL)
-CALL = re.compile(r"(/gradio_api)?/call/")
 AT_ONCE = 2  # how many bodies of the largest size one address may send at the same time
-BURST_S = 5.0  # in which a call that was let in is taken for one that waits
 GRACE_S = 5.0  # the first seconds of a body, in which it can be slow
 LEAST_BYTES_PER_S = 50_000  # minimum speed of a body after GRACE_S
 MOST_STRINGS = 10_000  # strings in JSON
 MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brackets and commas
-
-log = logging.getLogger(__name__)
 
 
 class Guard:
@@ -45,7 +39,6 @@ class Guard:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.receiving: Counter[str] = Counter()  # address -> bytes of its incomplete bodies
-        self.calls = deque[tuple[float, str]]()  # time and address of the newest calls, oldest first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,13 +50,7 @@ class Guard:
             response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
             await response(scope, receive, send)
             return
-        try:
-            await self.app(scope, receive, send)
-        except (LookupError, TypeError) as error:  # of Gradio, for an endpoint or argument that is none
-            if not CALL.match(scope["path"]):
-                raise
-            log.warning("a call cannot be read", exc_info=error)
-            await JSONResponse({"error": f"The call cannot be read: {str(error)[:200]}"}, 400)(scope, receive, send)
+        await self.app(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
         """Return the `receive` from which the app reads the body. Raises HTTPException if the request is refused."""
@@ -73,22 +60,7 @@ class Guard:
         if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             return receive
         address = network_of((scope.get("client") or ("",))[0])
-        if CALL.match(scope["path"]) and limits().any_host:
-            self.count_call(scope["path"], address)
         return replay_body(await self.read_body(receive, address), receive)
-
-    def count_call(self, path: str, address: str) -> None:
-        """Raise HTTPException for more calls in BURST_S than can wait for the machine (`Turns.join`).
-
-        Later, when Gradio has begun with a call, its refusal takes the page's processor from all others.
-        """
-        now, most = time.monotonic(), limits().waiting
-        while self.calls and now - self.calls[0][0] >= BURST_S:
-            self.calls.popleft()
-        if len(self.calls) > most or sum(other == address for _, other in self.calls) > most // 2:
-            with speaking(next((name for name in LANGUAGES if path.endswith(f"_{name}")), ENGLISH)):
-                raise HTTPException(503, strings("page")["notice"]["full"])
-        self.calls.append((now, address))
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
         """Read the whole body. Raises HTTPException if it exceeds a limit or breaks off."""

@@ -6,8 +6,7 @@ import time
 from collections import deque
 from typing import Any
 
-from ...exposure import limits
-from ...exposure import name as exposure_name
+from ... import exposure
 from . import gradio_private
 
 MINUTE_S = 60.0
@@ -26,7 +25,7 @@ class RateLimit:
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
                 self._runs.popleft()
             theirs = [begun for begun, other in self._runs if other == address]
-            if len(theirs) >= limits().runs_of_address:
+            if len(theirs) >= exposure.limits().runs_of_address:
                 return theirs[0] + MINUTE_S - now
             self._runs.append((now, address))
             return 0.0
@@ -49,7 +48,7 @@ def has_queue_priority() -> bool:
     scope = gradio_private.scope_of(request)
     if LEADS in scope:
         return bool(scope[LEADS])
-    return exposure_name() != "public" and address_of(request) in ("127.0.0.1", "::1")
+    return exposure.host.exposure != "public" and address_of(request) in ("127.0.0.1", "::1")
 
 
 def address_of(request: Any) -> str:

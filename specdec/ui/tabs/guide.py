@@ -59,7 +59,7 @@ def texts_by_place() -> dict[str, list[tuple[str, str]]]:
             *((race["figures"][name], text) for name, text in race["define"].items()),
             *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
             *((settings["rules"][name], settings["rule_lines"][name]) for name in RULE_FACTS),
-            *((menu.family_name(name), menu.family_line(name)) for name in menu.families()),
+            *((menu.target_name(name), menu.target_line(name)) for name in menu.targets()),
             (settings["engine"]["browser"], settings["engine"]["about_browser"]),
             *((strings("page")["reading"], text) for text in paragraph("reading").replace("*", "").split("\n\n")),
         ],

@@ -68,7 +68,7 @@ def choice(temperature: float) -> str:
 
 def target(report: dict[str, Any]) -> str:
     name = results.family_of(report)
-    return strings("methods")["targets"].get(name) or menu.family_name(name)
+    return strings("methods")["targets"].get(name) or menu.target_name(name)
 
 
 def about(report: dict[str, Any]) -> dict[str, str]:

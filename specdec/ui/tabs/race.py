@@ -20,7 +20,7 @@ from ..components.engine import BROWSER, engine
 from ..components.player import player
 from ..components.section import ended, notice, tell
 from ..components.traces import traces
-from ..request import check, check_family, from_link, SIGNATURE
+from ..request import check, check_target, from_link, SIGNATURE
 from ..session import chosen_line, session
 from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings
 
@@ -30,7 +30,7 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
-ENDS = {"error": "error", "cut": "notice"}  # step -> the key of the API's last line
+ENDS = {"error": "error", "cut": "notice"}  # the last notice -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
 
@@ -51,10 +51,10 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
     """Build the fields and the buttons. `shown` holds the settings of the run on screen."""
-    words, shown_family, target = strings("page")["settings"], shown.get("family", EMBEDDED), recorded.first_family()
+    words, shown_target, first = strings("page")["settings"], shown.get("target", EMBEDDED), recorded.first_target()
     shown = without_choices(shown)
     text = shown.get("prompt", prompts()["story"][0])
-    if target != shown_family and menu.answers(target):  # a chat model needs a question
+    if first != shown_target and menu.answers(first):  # a chat model needs a question
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
         text,
@@ -71,8 +71,8 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     line = notice()
     lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
-        family = family_menu(target)
-        drafter = dropdown("drafter", drafter_choices(target), menu.drafter_lines("rejection", target))
+        target = target_menu(first)
+        drafter = dropdown("drafter", drafter_choices(first), menu.drafter_lines("rejection", first))
         built = {
             setting.name: field(setting, shown)
             for setting in SETTINGS.values()
@@ -82,17 +82,17 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULE_FACTS], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
-            built |= {"prompt": prompt, "drafter": drafter, "rule": rule, "family": family, "peer": peer}
+            built |= {"prompt": prompt, "drafter": drafter, "rule": rule, "target": target, "peer": peer}
             built |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in built}
         fields = {name: built[name] for name in SETTINGS}
         with engine_place:
             engines = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
-    explain(drafter, rule, family, peer)
+    explain(drafter, rule, target, peer)
     # Not on `change`, because code that fills in the target also fills in the drafter.
-    by_hand = [family.input, family.select, family.blur]
-    gr.on(by_hand, switch, [family, drafter, rule], [family, drafter], **INSTANT)
+    by_hand = [target.input, target.select, target.blur]
+    gr.on(by_hand, switch, [target, drafter, rule], [target, drafter], **INSTANT)
     with lids:
         texts = {name: words[name] for name in ("lid", "more")} | {"usual": words["chosen"]["name"].lower()}
         usual = ["" if setting.default is REQUIRED else setting.default for setting in SETTINGS.values()]
@@ -135,17 +135,17 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
     return gr.Slider(setting.low, setting.high, value=value, step=setting.step, label=label, buttons=[])
 
 
-def family_menu(chosen: str) -> gr.Dropdown:
+def target_menu(chosen: str) -> gr.Dropdown:
     """Add the menu of targets with their drafts. If the host allows it, any other pair can be typed."""
     any_pair = presets.allowed_pairs() is None
     return gr.Dropdown(
-        [(menu.family_name(name), name) for name in menu.families()],
+        [(menu.target_name(name), name) for name in menu.targets()],
         value=chosen,
         label=strings("page")["settings"]["target"],
-        info=menu.family_line(chosen),
+        info=menu.target_line(chosen),
         filterable=any_pair,
         allow_custom_value=any_pair,
-        visible=any_pair or len(menu.families()) > 1,
+        visible=any_pair or len(menu.targets()) > 1,
     )
 
 
@@ -156,44 +156,44 @@ def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
 
 
-def drafter_choices(family: str) -> list[tuple[str, str]]:
+def drafter_choices(target: str) -> list[tuple[str, str]]:
     names = drafter_names()
-    return [(names[name], name) for name in (DEFAULT_DRAFTER, *menu.drafters(family))]
+    return [(names[name], name) for name in (DEFAULT_DRAFTER, *menu.drafters(target))]
 
 
 def drafter_names() -> dict[str, str]:
     return {DEFAULT_DRAFTER: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
-def explain(drafter: gr.Dropdown, rule: gr.Dropdown, family: gr.Dropdown, peer: gr.Checkbox) -> None:
+def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: gr.Checkbox) -> None:
     """Let a script update the lines below the menus if drafter or rule changes. Drafters' lines depend on the rule."""
-    families = [name for name in (*menu.families(), "") if name not in ROUNDED]
-    drafters = {family: {rule: menu.drafter_lines(rule, family) for rule in RULE_FACTS} for family in families}
+    targets = [name for name in (*menu.targets(), "") if name not in ROUNDED]
+    drafters = {target: {rule: menu.drafter_lines(rule, target) for rule in RULE_FACTS} for target in targets}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
     script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
     for changed in (drafter, rule):
-        changed.change(None, [drafter, rule, family], [drafter, rule, peer], js=script, **PRIVATE)
+        changed.change(None, [drafter, rule, target], [drafter, rule, peer], js=script, **PRIVATE)
 
 
-def switch(family: str, drafter: str, rule: str) -> tuple[Any, Any]:
+def switch(target: str, drafter: str, rule: str) -> tuple[Any, Any]:
     """Update the menus for another target, which has other drafters. The chosen drafter stays if the target has it."""
     try:
-        check_family(family)
+        check_target(target)
     except Refused as error:
         return gr.update(info=str(error)), gr.skip()
-    lines = menu.drafter_lines(rule, family)
+    lines = menu.drafter_lines(rule, target)
     chosen = drafter if drafter in lines else DEFAULT_DRAFTER
-    drafters = gr.update(choices=drafter_choices(family), value=chosen, info=lines[chosen])
-    return gr.update(info=menu.family_line(family)), drafters
+    drafters = gr.update(choices=drafter_choices(target), value=chosen, info=lines[chosen])
+    return gr.update(info=menu.target_line(target)), drafters
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Return an update for each field: its value in `settings`, if any. A family also changes the menu of drafters."""
+    """Return an update for each field: its value in `settings`, if any. A target also changes the menu of drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
-    if "family" in settings:
+    if "target" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
-        line, updates["drafter"] = switch(settings["family"], drafter, rule)
-        updates["family"] |= line
+        line, updates["drafter"] = switch(settings["target"], drafter, rule)
+        updates["target"] |= line
     return [updates.get(name, gr.skip()) for name in SETTINGS]
 
 
@@ -205,15 +205,15 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
 
     A click on an example plays its recording, and fills in the settings of that run.
     """
-    family, drafter = fields["family"], fields["drafter"]
-    inputs, outputs = [fields["prompt"], drafter, family], [screen, line, *fields.values()]
+    target, drafter = fields["target"], fields["drafter"]
+    inputs, outputs = [fields["prompt"], drafter, target], [screen, line, *fields.values()]
     for answers, row in enumerate(rows):
-        row.visible = menu.answers(family.value) == bool(answers)
+        row.visible = menu.answers(target.value) == bool(answers)
         with row:
             for kind in menu.kinds(bool(answers)):
                 pill = gr.Button(example_name(kind), size="sm", elem_classes="sd-pill")
                 pill.click(partial(show, kind), inputs, outputs, **INSTANT)
-    family.change(fitting, family, list(rows), **INSTANT)
+    target.change(fitting, target, list(rows), **INSTANT)
     drafter.input(show_drafter, inputs, outputs, **INSTANT)
     screen.opened(fill_in_opened, None, list(fields.values()), **INSTANT)
 
@@ -224,35 +224,35 @@ def fill_in_opened(event: gr.EventData) -> list[Any]:
     return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
 
-def fitting(family: Any) -> list[Any]:
+def fitting(target: Any) -> list[Any]:
     """Show the row of examples that fits this target."""
-    answers = isinstance(family, str) and menu.answers(family)
+    answers = isinstance(target, str) and menu.answers(target)
     return [gr.update(visible=not answers), gr.update(visible=answers)]
 
 
-def show(kind: str, prompt: str, drafter: str, family: str = EMBEDDED) -> list[Any]:
+def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of the first example of this kind.
 
     Fill in an example instead if there is no such run, the field has its prompt and the kind others, or another fitting
     target is chosen.
     """
-    examples, recorded_with, ours = prompts()[kind], menu.family_of(kind), menu.is_ours(family)
-    other_model = not ours and family != recorded_with and menu.answers(family) == menu.answers(recorded_with)
+    examples, recorded_with, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(target)
+    other_model = not ours and target != recorded_with and menu.answers(target) == menu.answers(recorded_with)
     shown = prompt == examples[0] and len(examples) > 1
     if not other_model and kind in recorded.recorded_names() and not shown:
         return played(kind, drafter)
     settings: dict[str, Any] = {"prompt": examples[0]}
     if prompt in examples:
         settings["prompt"] = examples[(examples.index(prompt) + 1) % len(examples)]
-    if menu.answers(family) != menu.answers(recorded_with):
-        settings |= {"family": recorded_with, "drafter": DEFAULT_DRAFTER}
+    if menu.answers(target) != menu.answers(recorded_with):
+        settings |= {"target": recorded_with, "drafter": DEFAULT_DRAFTER}
     return [gr.update(preparing="unrecorded"), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]
 
 
-def show_drafter(prompt: str, drafter: str, family: str) -> list[Any]:
+def show_drafter(prompt: str, drafter: str, target: str) -> list[Any]:
     """Play the recording of another drafter on a recorded prompt. Without a recording, nothing changes."""
     kind = kind_of(prompt)
-    is_recorded = kind in recorded.recorded_names() and prompt == prompts()[kind][0] and family == menu.family_of(kind)
+    is_recorded = kind in recorded.recorded_names() and prompt == prompts()[kind][0] and target == menu.target_of(kind)
     if not is_recorded or (drafter != menu.drafter_of(kind) and not recorded.recorded(kind, drafter)):
         return [gr.skip()] * (2 + len(SETTINGS))
     return played(kind, drafter)
@@ -289,7 +289,7 @@ def settings_of(log: str) -> dict[str, Any]:
         params = started["params"]
         values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
         if not started.get("server"):  # a server chooses these settings by itself
-            values["family"] = header["models"].get("family", EMBEDDED)
+            values["target"] = header["models"].get("family", EMBEDDED)
             values["rule"] = menu.RULE_KEYS.get(started["rule"], DEFAULT_RULE)  # the default for an unknown name
             values["peer"] = len(header["lanes"]) > 2
             values |= {name: started[name] for name in ("drafter", "k")}
@@ -305,13 +305,13 @@ def connect(
     screen: gr.HTML, line: gr.HTML, engines: gr.Radio, fields: dict[str, Any], start: gr.Button, stop: gr.Button
 ) -> None:
     inputs, outputs = [engines, *fields.values()], [screen, line, start, stop]
-    family, drafter = fields["family"], fields["drafter"]
+    target, drafter = fields["target"], fields["drafter"]
     advised = screen.tried(take_advice, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
         live_run.then(end_run, None, screen, **INSTANT)
         live_run.then(None, None, outputs[2:], js=ENABLE_RUN, **PRIVATE)
-        live_run.then(name_chosen, [family, drafter], drafter, **INSTANT)
+        live_run.then(name_chosen, [target, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
 
 
@@ -332,17 +332,15 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     log, words = "", strings("page")["notice"]
     dim = gr.update(preparing=True)  # the run on screen dims until the new one begins
     yield dim, tell(words["starting"]), gr.update(interactive=False), gr.update(interactive=True)
-    if_stopped = {"waiting": words["left"], "fetch": words["kept"]}
+    if_stopped = {"waiting": words["left"], "fetch": words["kept"], "prepare": words["stopped"]}
+    if_stopped |= {"running": words["again"], "read": words["again"]}  # the player says that it was stopped
     with contextlib.closing(session.run(request)) as items:
         for item in items:
             if isinstance(item, str):
                 log += item
                 yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
             else:
-                share = item.done / item.total if item.total else 1.0
-                usual = words["again" if item.name in ("running", "read") else "stopped"]  # the player says it, too
-                stopped = "" if item.name in ("done", "cut", "error") else if_stopped.get(item.name, usual)
-                line = tell(item.text, item.name == "error", stopped, share)
+                line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
                 yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
 
@@ -352,16 +350,16 @@ def end_run() -> Any:
     return ended() | gr.update(preparing=False)
 
 
-def name_chosen(family: Any, drafter: Any) -> Any:
+def name_chosen(target: Any, drafter: Any) -> Any:
     """After a run with the default drafter, say below the menu what the default is here."""
-    return gr.update(info=chosen_line(session.choices.get(str(family)))) if drafter == DEFAULT_DRAFTER else gr.skip()
+    return gr.update(info=chosen_line(session.choices.get(str(target)))) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
 def run(*settings: Any, **named: Any) -> Iterator[str]:
     """Run a prompt live, with speculative and with plain decoding. The run streams as NDJSON: a header, then events.
 
     `peer` adds a lane of transformers, if transformers has such a drafter and can run the target.
-    A wrong name of a drafter, rule or family is answered with the list of valid names; `adaptive:NAME` adapts the draft
+    A wrong name of a drafter, rule or target is answered with the list of valid names; `adaptive:NAME` adapts the draft
     length of any drafter.
     While the runs of other visitors come first, empty strings arrive.
     A refused input gives one line, {"error": "what to do"}. A run cut at its deadline ends with {"notice": "why"}.

@@ -224,7 +224,7 @@ def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(h
 
 
 def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, served, monkeypatch):
-    monkeypatch.setenv(exposure.EXPOSURE, "class")
+    monkeypatch.setattr(exposure, "host", exposure.Host("class"))
     room = classroom.Room("127.0.0.1")
     with chrome.pages(browser, served(room)) as open_page:
         page = open_page(query="?max_tokens=8")

@@ -32,7 +32,7 @@ test("a prompt that is too long for the address is stored, wherever it stands am
 });
 
 test("a run is of other settings where its prompt, drafter, depth or sampling differ", () => {
-  const names = ["prompt", "drafter", "k", "temperature", "family"],
+  const names = ["prompt", "drafter", "k", "temperature", "target"],
     values = ["Once", "draft_model", 5, 0.8, "embedded"];
   const made = (prompt, drafter, k, temperature, more = {}) => ({
     names: ["one"],

@@ -34,7 +34,7 @@ test("a link names what matters, and what is not as usual", () => {
   const full = asked(traces.settingsLink(odd, "http://x/", RULES, SETTINGS));
   assert.equal(full.prompt, "a&b=c #1\n<é>");
   assert.deepEqual(
-    [full.family, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
+    [full.target, full.rule, full.stop, full.top_k, full.peer, full.max_tokens],
     ["smollm2", "block", "\\n\\n\nend", "5", "1", undefined],
   );
 });
