@@ -28,22 +28,32 @@ def recorded(name: str, drafter: str = "") -> str:
 
 
 def recorded_names() -> list[str]:
-    """List the names of the main recorded runs. The first screen's run comes first: that of the page's language."""
+    """List the names of the main recorded runs, those of offered targets first.
+
+    The first screen's run comes first: that of the page's language, or the first of `FIRST`.
+    """
     names = sorted({path.stem for path in TRACES.glob("*.jsonl")} - (LANGUAGES.keys() - {language()}))
-    order = (language(), *FIRST)
-    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+    order, offered = (language(), *FIRST), menu.targets()
+    place = {name: order.index(name) if name in order else len(order) for name in names}
+    return sorted(names, key=lambda name: (recorded_target(name) not in offered, place[name]))
+
+
+def recorded_target(name: str) -> str:
+    """Return the target of a recorded run."""
+    with (TRACES / f"{name}.jsonl").open(encoding="utf-8") as log:
+        header = json.loads(log.readline())
+    return str(header.get("models", {}).get("family", EMBEDDED))
 
 
 def first_target() -> str:
     """Return the target that the page begins with: the host's pair, or else that of the first recorded run."""
-    log = recorded(next(iter(recorded_names()), ""))
-    header = json.loads(log.partition("\n")[0] or "{}")
-    shown, pair = header.get("models", {}).get("family", EMBEDDED), presets.host_pair()
+    names, pair = recorded_names(), presets.host_pair()
+    shown = recorded_target(names[0]) if names else EMBEDDED
     return shown if pair == EMBEDDED and shown in menu.targets() else pair
 
 
 def sampled_name() -> str:
-    return next(filter(recorded, FIRST[1:]), "")
+    return next((name for name in recorded_names() if name in FIRST[1:]), "")
 
 
 def sampled_run(_: Any = None) -> str:

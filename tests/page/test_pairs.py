@@ -143,6 +143,15 @@ def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_p
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
 
 
+def test_a_page_without_smollm2_begins_with_a_recording_of_its_own_model(monkeypatch):
+    assert recorded.recorded_names()[0] == recorded.FIRST[0] and recorded.first_target() == "smollm2"
+    monkeypatch.setattr(menu, "families", lambda: ["embedded"])
+    first = recorded.recorded_names()[0]
+    assert recorded.recorded_target(first) == recorded.first_target() == "embedded"
+    assert recorded.recorded_target(recorded.sampled_name()) == "embedded"
+    assert race.settings_of(recorded.recorded(first))["family"] == "embedded"
+
+
 def test_the_questions_are_enough_for_page_and_bench():
     asked = [prompt for kind in questions().values() for half in kind.values() for prompt in half]
     assert len(asked) == len(set(asked))

@@ -105,6 +105,10 @@ function mountPanel(element, props, player, secret) {
   const createName = () =>
     Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
+  document.addEventListener("click", ({ target }) => {
+    if (target instanceof Element && target.closest("#run")) part.invitation.open = false; // the whole stage is in view
+  });
+
   /* -- questions -- */
 
   /** @type {any} */

@@ -91,10 +91,15 @@ export function mount(element, props, _watch, _trigger, server) {
       ),
     );
 
+  const isPhone = matchMedia("(max-width: 480px)").matches; // there all sections of a sub-page but the first fold
   const createSectionLink = (/** @type {string} */ name, label = texts.sections[name]) =>
       html("a", { href: GUIDE_URL + name }, label),
-    createSection = (/** @type {string} */ name) =>
-      html("section", { "data-section": name }, html("h2", { tabindex: "-1" }, texts.sections[name]), SECTIONS[name]()),
+    createSection = (/** @type {string} */ name, /** @type {number} */ index) => {
+      const title = html("h2", { tabindex: "-1" }, texts.sections[name]),
+        content = SECTIONS[name](),
+        parts = index && isPhone ? createFold(title, content) : [title, content];
+      return html("section", { "data-section": name }, parts);
+    },
     counts = { questions: Object.keys(texts.answers.list).length, terms: texts.glossary.length },
     links = PAGES.map(([name]) => {
       const link = createSectionLink(name, texts.pages[name]);
@@ -143,7 +148,9 @@ export function mount(element, props, _watch, _trigger, server) {
     searchBox.clear();
     showPage(Math.max(0, pageIndex));
     if (pageIndex < 0) return;
-    const title = /** @type {Part} */ (root.querySelector(`[data-section="${name}"] h2`));
+    const title = /** @type {Part} */ (root.querySelector(`[data-section="${name}"] h2`)),
+      fold = title.closest("details");
+    if (fold) fold.open = true;
     if (name === PAGES[pageIndex][0]) part.nav.scrollIntoView({ block: "nearest" });
     else title.scrollIntoView();
     if (!part.nav.contains(document.activeElement)) title.focus({ preventScroll: true });

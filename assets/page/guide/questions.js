@@ -36,7 +36,7 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         "fieldset",
         {},
         html("legend", {}, number + 1 + ". " + ask),
-        html("div", { class: "sd-gd-options" }, options, createButton(texts.reveal, reveal, "sd-pill")),
+        html("div", { class: "sd-gd-options" }, options, createButton(texts.reveal, reveal)),
         answerText,
       ),
     );

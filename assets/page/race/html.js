@@ -5,7 +5,7 @@
 export function setUp(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
     if (value != null && value !== false) node.setAttribute(name, String(value));
-  node.append(.../** @type {Node[]} */ (children.flat(9).filter((child) => child != null)));
+  node.append(.../** @type {Node[]} */ (children.flat(9).filter((child) => child != null && child !== false)));
   return node;
 }
 /** @returns {Part} @param {string} tag @param {Attributes | null} [attributes] @param {...Child} children */

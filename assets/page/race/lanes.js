@@ -42,13 +42,14 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
         .filter(Boolean)
         .map((name) => html("span", {}, name)),
     );
-    part.stage.toggleAttribute("data-code", view.run.header.kind === "code");
   }
 
   function build() {
     lanesOf(view.run).forEach((lane, laneIndex) => {
       const { prefill } = lane;
       if (builtCycles[laneIndex] < 0 && prefill) {
+        const isCode = view.run.header.kind === "code" || /^\s*```/.test(prefill.texts.join(""));
+        if (laneIndex === 0) part.stage.toggleAttribute("data-code", isCode);
         if (prefill.cycle) buildCycle(laneIndex, prefill.cycle, lane.cycles);
         else
           prefill.pieces.forEach((piece, i) =>

@@ -40,13 +40,12 @@ export function createMeters(texts, root, part, view, createTerm) {
   function speedRow(/** @type {Figures} */ figures) {
     const final = isOver(view.run) && isAtEnd(view) && !wasStopped(view.run),
       ratio = final ? figures.speedup : speedupSoFar(view.run, figures);
-    const isOwn = !isServed(view.run), // its passes are the figure while it runs, and after it on a busy machine
-      isUnsure = isOwn && (!isOver(view.run) || wasMachineBusy(view.run)),
-      passes = fillText(labels.saved_unit, { n: countSavedPasses(figures) });
+    const isOwn = !isServed(view.run), // of a live run its passes are the figure, from its start to after its end
+      isUnsure = isOwn && (view.run.header.source === "live" || wasMachineBusy(view.run));
     if (!plainOf(view.run))
       return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
     if (final && ratio && !isUnsure) return [labels.speedup, toFixed(ratio) + "×", "", "speedup"];
-    if (ratio && !isUnsure) return [labels.so_far, toFixed(ratio, 1) + "×", isOwn ? passes : "", "speedup"];
+    if (ratio && !isUnsure) return [labels.so_far, toFixed(ratio, 1) + "×", "", "speedup"];
     if (!isOwn) return [labels.so_far, "–", "", "speedup"];
     return [
       labels.saved,

@@ -158,7 +158,7 @@ def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypat
         assert page.locator("[data-dim]").count() == ("900" not in told)  # the recording, until the run has begun
         engine.next.set()
     page.wait_for_selector("#run:enabled")
-    expect(line).to_contain_text("This machine drafts with “Draft model”, K = 4")
+    expect(line).to_contain_text("“Draft model”, K = 4")
     assert page.inner_text(".sd-badge") == "Ran live"
     wait_for(page, "done")
     assert page.evaluate(STANDS, PLACES)[:3] == before[:3]

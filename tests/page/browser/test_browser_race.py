@@ -199,6 +199,13 @@ def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open
     assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
 
 
+def test_a_live_run_keeps_one_figure_from_its_start_to_after_its_end(open_page):
+    page = open_page(reduced_motion="reduce")
+    page.evaluate(LOAD, Trace(toyrun.header("live"), tuple(toyrun.events())).dumps())
+    wait_for(page, "done")
+    expect(part(page, "figures").locator("dt button").first).to_have_text("Passes saved")
+
+
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
     page = open_page(reduced_motion="reduce")
     page.press("[data-part=stage]", "End")

@@ -240,6 +240,24 @@ NO_OVERLAP = """() => {
 }"""
 
 
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 800), (768, 1024), (375, 812)])
+def test_the_row_of_tabs_stays_in_its_place(open_page, width, height):
+    page = open_page(width, height, reduced_motion="reduce")
+    places = set()
+    for one in page.get_by_role("tab").all():
+        one.click()
+        expect(one).to_have_attribute("aria-selected", "true")
+        places.add(one.bounding_box()["y"])
+    assert len(places) == 1, places
+
+
+def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page):
+    page = open_page(375, 812, query="?tab=guide#quiz", reduced_motion="reduce")
+    expect(page.get_by_role("button", name="Reveal").first).to_be_visible()
+    folds = page.locator("[data-section] > .sd-fold")
+    assert folds.evaluate_all("(folds) => folds.filter((fold) => fold.open).length") == 1
+
+
 def open_guide(page, sub_page="Ask"):
     page.get_by_role("tab", name="Guide").click()
     page.locator(".sd-gd-nav").get_by_role("link", name=sub_page).click()

@@ -7,6 +7,7 @@ import { explainSpeed } from "#page/race/why.js";
 import { summarize } from "#page/race/verdict.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
 import { nameOf } from "#page/race/text.js";
+import { setUp } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
 import { player } from "./page.js";
 
@@ -97,6 +98,12 @@ test("no ratio below 1 on the way to a gain, and every one on the way to a loss"
   const loss = made(60),
     late = figuresAt(loss, replayEnd(loss));
   assert.ok(late.speedup < 1 && speedupSoFar(loss, late) === late.speedup);
+});
+
+test("a part of a sentence that is left out leaves no word behind", () => {
+  const node = { children: [], setAttribute() {}, append: (...children) => node.children.push(...children) };
+  setUp(node, {}, ["arc", ["qual", false, null, undefined], 0]);
+  assert.deepEqual(node.children, ["arc", "qual", 0]);
 });
 
 test("the bytes of a character are joined in the text, across tokens and cycles", () => {
