@@ -29,6 +29,23 @@ test("figures at the end", () => {
   assert.equal(figures.speculative.written, 15);
 });
 
+test("drafts that were lost while sampling are counted, and none of a greedy run", () => {
+  const failed = { event: "failed", lane: "speculative", where: "drafter", cycle: 2, reason: "x", fatal: false },
+    of = (temperature, event) =>
+      player.countLostDrafts(
+        player.foldEvents([
+          ...lines.map((line) =>
+            line.event === "started" ? { ...line, params: { ...line.params, temperature } } : line,
+          ),
+          event,
+        ]),
+      );
+  assert.equal(of(0.8, failed), 1);
+  assert.equal(of(0, failed), 0);
+  assert.equal(of(0.8, { ...failed, where: "engine" }), 0);
+  assert.equal(of(0.8, { ...failed, lane: "plain" }), 0);
+});
+
 test("a growing log is read once, line by line, and a new first line begins a new run", () => {
   const reader = player.createReader(),
     log = lines.map((line) => JSON.stringify(line) + "\n").join(""),
