@@ -28,10 +28,10 @@ from .figures import machine
 from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
-from .lanes.executor import generate, OnRead
+from .lanes.executor import OnRead, run_task
 from .lanes.interleave import broken_off, SPECULATIVE
 from .lanes.probe import Report
-from .lanes.race import make_task, race
+from .lanes.race import make_task, race_lanes
 from .lanes.transformers import usual_drafter
 from .methods import DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
@@ -187,7 +187,7 @@ class Engine:
         request, _ = self._settle(request)
         judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
         tokens = self.models.encode(request.prompt)
-        return generate(
+        return run_task(
             make_task(self.models, tokens, request.drafter, request.k, request.params, judge, SPECULATIVE, details)
         )
 
@@ -241,7 +241,7 @@ class Engine:
             for step in preparing:
                 on_step(step)
         request, choice = self._settle(request, measure)
-        events = race(self.models, **request.arguments, details=details, on_read=on_read)
+        events = race_lanes(self.models, **request.arguments, details=details, on_read=on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
         return Race(choice, live_header(text, self.models.describe(), kind, request.peer), events)
 

@@ -7,12 +7,11 @@ from typing import Any
 from ..families import presets
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULE_FACTS
 from ..settings import check_text, RunRequest, Setting, SETTINGS
-from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, Refused
+from ..types import DRAWS, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS, Refused
 from .menu import drafters, families, has_peer, is_offered
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
 PAIRS = ("toy", "embedded")  # pairs of models that a certificate can use
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import gradio as gr
 
 from ...traces.file import escaped
-from ...types import Refused
+from ...types import DRAWS, Refused
 from .. import recorded
 from ..components.drawn import drawn
 from ..components.section import ended
-from ..request import check_certificate, DRAWS
+from ..request import check_certificate
 from ..session import session
 from ..text import prompts
 from .race import ENGINE, INSTANT, PRIVATE
