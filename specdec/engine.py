@@ -29,10 +29,10 @@ from .figures import machine
 from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
-from .lanes.executor import generate, OnRead
+from .lanes.executor import OnRead, run_task
 from .lanes.interleave import broken_off
 from .lanes.probe import Report
-from .lanes.race import make_task, race
+from .lanes.race import make_task, race_lanes
 from .lanes.transformers import usual_drafter
 from .messages import Refused
 from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
@@ -193,7 +193,7 @@ class Engine:
         request, _ = self._settle(request)
         judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
         tokens = self.models.encode(request.prompt)
-        return generate(
+        return run_task(
             make_task(self.models, tokens, request.drafter, request.k, request.params, judge, SPECULATIVE, details)
         )
 
@@ -245,7 +245,7 @@ class Engine:
         drafter = request.drafter if isinstance(request.drafter, str) else "none"
         self.prepare(drafter, request.k, request.params.temperature, measure=measure, on_step=on_step)
         request, choice = self._settle(request, measure)
-        events = race(self.models, **request.arguments, details=details, on_read=on_read)
+        events = race_lanes(self.models, **request.arguments, details=details, on_read=on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
         return Race(choice, live_header(text, self.models.describe(), kind, request.peer), events)
 

@@ -356,7 +356,9 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     asked = {"story": prompts.PROMPTS["story"][:1]}
-    assert len(list(bench.measure(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3))) == 1
+    assert (
+        len(list(bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3))) == 1
+    )
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting

@@ -134,7 +134,7 @@ def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path,
             "draft_model",
             "suffix",
         ]
-    monkeypatch.setattr("specdec.lanes.probe.measure", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr("specdec.lanes.probe.measure_costs", lambda *_: pytest.fail("measured again"))
     with Engine(shallow, dtype="float32", device="cpu") as again:
         assert again.choose(measure=False) == choice
     (tmp_path / "costs.json").write_text("[", encoding="utf-8")

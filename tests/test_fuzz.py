@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specdec.events import Finished
 from specdec.families import zoo
-from specdec.lanes.race import race
+from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
 from specdec.methods import METHODS, RULE_FACTS
 from specdec.settings import SETTINGS
@@ -31,7 +31,7 @@ usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once"
 def test_settings_are_refused_in_a_sentence_or_run_to_the_end(shallow, changes: dict[str, Any]) -> None:
     try:
         request = check(**usual | {"max_tokens": 4} | changes)
-        *_, last = race(zoo.load(shallow, torch.float32), **request.arguments, details=False)
+        *_, last = race_lanes(zoo.load(shallow, torch.float32), **request.arguments, details=False)
     except Refused as refusal:
         assert str(refusal)
     else:

@@ -13,7 +13,6 @@ from ..engine import Engine
 from ..events import SPECULATIVE
 from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
 from ..types import Costs, SamplingParams
-from .prompts import QUESTIONS
 
 Row = dict[str, object]
 Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
@@ -25,10 +24,10 @@ class Case:
     domain: str
     temperature: float
     k: int
+    ignore_end: bool = True  # False: texts may end before they have all their tokens
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        """Make the sampling parameters. Answers to questions may end early; other texts have `tokens` tokens."""
-        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.domain not in QUESTIONS)
+        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.ignore_end)
 
 
 def run(engine: Engine, prompt: str, drafter: str, k: int, params: SamplingParams) -> LaneStats:

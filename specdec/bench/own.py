@@ -13,10 +13,8 @@ from ..figures.stats import rounded_median, summary
 from ..paths import read_prompts
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
-from .prompts import QUESTIONS
 from .suites import probed_costs, write
 
-DOMAIN = next(iter(QUESTIONS))  # texts end where the model ends them
 FIRST_SEED = 1  # of the measured runs, after the warm-up of `measure_pairs`
 SHOWN = 40  # characters of a prompt in the table
 
@@ -29,7 +27,7 @@ def measure_prompts(
     With `k` 0, the depth of a drafter is that which `Engine.choose` expects to be fastest. Speed-ups are medians over
     `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
     """
-    cases = [Case(name, DOMAIN, temperature, k or engine.choose(name, 0, temperature).k) for name in drafters]
+    cases = [Case(name, "own", temperature, k or engine.choose(name, 0, temperature).k, False) for name in drafters]
     costs = {case: probed_costs(engine.models, case, prompts[0]) for case in cases}
     with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
         pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
@@ -68,7 +66,7 @@ def report_prompts(
     engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
     file: Path | None, save: Path | None,
 ) -> int:  # fmt: skip
-    """Measure, print and write as `suites.report` does; by default, drafters with weights, or else the usual one.
+    """Measure, print and write, as `suites.report_drafters`. By default: drafters with weights, or else the usual one.
 
     Write a run of the slowest row's prompt and drafter, with a measured seed, to `save`, for the page.
     """

@@ -36,7 +36,7 @@ CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
 
 
-def measure(
+def measure_drafters(
     engine: Engine, prompts: Prompts, drafters: Sequence[str], ks: Sequence[int], tokens: int, repeats: int
 ) -> Iterator[Row]:
     """Yield a row for each domain, temperature and drafter, of several k with the one that was fastest in trials.
@@ -54,7 +54,10 @@ def measure(
     total = (warm_ups + rounds * sum(map(len, prompts.values()))) * len(TEMPERATURES)
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
-            cases = {name: [Case(name, domain, temperature, k) for k in tried] for name, tried in depths.items()}
+            cases = {
+                name: [Case(name, domain, temperature, k, domain not in QUESTIONS) for k in tried]
+                for name, tried in depths.items()
+            }
             several = [case for each in cases.values() if len(each) > 1 for case in each]
             runs = measure_pairs(engine, tuple(texts), several, tokens, CHOOSING_ROUNDS, bar.update)
             tried = {case: row(case, measured, 0) for case, measured in runs.items()}
@@ -79,10 +82,10 @@ def probed_costs(family: Family, case: Case, text: Any) -> Costs | None:
     inner = family.wrapped(case.drafter)
     for probed in (text, probe.TEXT):
         with contextlib.suppress(Refused):
-            costs = probe.measure(family, inner or case.drafter, text=probed)
+            costs = probe.measure_costs(family, inner or case.drafter, text=probed)
             if inner:
                 probe.probe(family, inner)  # by these costs, which stay, it chooses the depth
-                costs = replace(probe.measure(family, case.drafter, text=probed), passes=costs.passes)
+                costs = replace(probe.measure_costs(family, case.drafter, text=probed), passes=costs.passes)
             return costs.at(case.temperature)
     return None
 
@@ -114,12 +117,12 @@ def make_engine(target: str, draft: Sequence[str], dtype: str | None, device: st
     return engine
 
 
-def report(
+def report_drafters(
     engine: Engine, drafters: Sequence[str], ks: Sequence[int], tokens: int, repeats: int, file: Path | None
 ) -> int:
     """Measure, print, and write a file if one is named."""
     prompts = PROMPTS if engine.models.chat is None else QUESTIONS
-    rows = list(measure(engine, prompts, drafters, ks, tokens, repeats))
+    rows = list(measure_drafters(engine, prompts, drafters, ks, tokens, repeats))
     print(table(rows))
     return write({"rows": rows, "models": engine.models.describe()}, file)
 

@@ -180,7 +180,7 @@ def bench(
     if prompts:
         depth = k[0] if k else 0
         return own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
-    return suites.report(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
+    return suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
 
 
 def export(

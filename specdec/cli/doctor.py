@@ -79,10 +79,10 @@ def places(attempt: Any) -> str:
 def record(family: Any, name: str, prompt: str, path: Path) -> None:
     """Write a race with the head to a file that the page opens, unless it breaks off."""
     from ..lanes.interleave import broken_off
-    from ..lanes.race import race
+    from ..lanes.race import race_lanes
     from ..traces import file as trace
 
-    events = tuple(race(family, prompt, name, k=4))
+    events = tuple(race_lanes(family, prompt, name, k=4))
     if failed := broken_off(events):
         print(f"The run with the head broke off, so it is not kept: {failed.reason}")
         return

@@ -4,15 +4,18 @@ The expected speed-up is a cycle's tokens divided by its cost (Leviathan et al. 
 is read from the drafter's config.json, if training wrote it there. Costs are measured in short runs, once per drafter.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
 from ..messages import Refused
-from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, inner_drafter
+from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_drafter
 from .probe import DEPTHS, probe, Report
 
-USUAL_K = 4  # for drafters whose costs are not measured
+# For drafters whose costs are not measured, or whose acceptance is unknown, so that no depth can be expected to be the
+# best: that of drafters that copy depends on the text; trees, and heads of others, come without a figure.
+USUAL_K = 4
 USUAL_ADAPTIVE_K = 8  # the greatest depth that an adaptive drafter may choose
 ENOUGH_SPEEDUP = 1.3  # once a drafter is expected to reach this, no further drafter is measured
 # A shallower draft is preferred if it reaches this share of the best speed-up, as it loses less on a hard prompt.
@@ -29,19 +32,23 @@ def choose(
 ) -> Choice:
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
-    If no depth is expected to save time, the depth is 1. Unless `measure`, nothing is measured: drafters whose costs
-    are unknown are left out, and if all are, the first has the usual depth. `adaptive` always measures its drafter.
+    If no depth is expected to save time, the depth is 1; "none" has depth 0. Unless `measure`, nothing is measured:
+    drafters whose costs are unknown are left out, and if all are, the first has the usual depth. `adaptive` always
+    measures its drafter.
     """
-    names = []  # of the drafters to compare by costs
-    if not k or drafter == DEFAULT_DRAFTER:
-        names = [name for name in ACCEPTANCE if name in family.drafters and drafter in (DEFAULT_DRAFTER, name)]
+    if drafter == "none":
+        return Choice(drafter, 0)
     if inner_drafter(drafter):
         probe(family, family.wrapped(drafter), report)
+        return Choice(drafter, k or USUAL_ADAPTIVE_K)
+    if drafter == DEFAULT_DRAFTER:
+        names = [name for name in ACCEPTANCE if name in family.drafters]
+    else:
+        names = [drafter] if not k and drafter in family.drafters and acceptance(family, drafter, temperature) else []
     measured_names = names if measure else [name for name in names if name in family.costs]
     if not measured_names:
-        usual = USUAL_ADAPTIVE_K if inner_drafter(drafter) else USUAL_K
         first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
-        return Choice(first, k or usual)
+        return Choice(first, k or USUAL_K)
     best = Choice(measured_names[0], 1)
     for name in measured_names:
         try:
@@ -62,7 +69,14 @@ def choose(
     return best if k or best.speedup > 1.0 else replace(best, k=1)
 
 
+def acceptance(family: Family, name: str, temperature: float) -> Sequence[float]:
+    """Return the acceptance by position that training measured, or else that of its method; [] if neither is known."""
+    method = find_method(name)
+    assumed = [ACCEPTANCE[method.name]] if method is not None and method.name in ACCEPTANCE else []
+    return family.trained.get(name, {}).get("overlap" if temperature else "agreement") or assumed
+
+
 def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
-    """Return the expected tokens per cycle. The last rate in config.json also counts for all later positions."""
-    measured = family.trained.get(name, {}).get("overlap" if temperature else "agreement") or [ACCEPTANCE[name]]
-    return tokens_by_position([*measured, *[measured[-1]] * depth], depth)
+    """Return the expected tokens per cycle. The last known rate also counts for all later positions."""
+    rates = acceptance(family, name, temperature)
+    return tokens_by_position([*rates, *[rates[-1]] * depth], depth)

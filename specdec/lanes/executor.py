@@ -16,7 +16,7 @@ PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
 OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
 
 
-def generate(task: Task, on_read: OnRead | None = None) -> Generator[Event, None, None]:
+def run_task(task: Task, on_read: OnRead | None = None) -> Generator[Event, None, None]:
     """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
 
     `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.

@@ -12,7 +12,7 @@ from ..figures.stats import Comparison, LaneStats
 from ..loop import Task
 from ..messages import Refused
 from ..types import Costs, SamplingParams, Tree
-from .executor import generate
+from .executor import run_task
 
 Report = Callable[[int, int], None]  # of the parts that are done, and of all
 DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly with the depth
@@ -26,11 +26,11 @@ TEXT = "The ship sailed at dawn, and nobody on the quay knew where she was bound
 def probe(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
     """Return the costs of drafting with `name`, in units of a plain decoding step; only the first call measures."""
     if name not in family.costs:
-        family.costs[name] = measure(family, name, report)
+        family.costs[name] = measure_costs(family, name, report)
     return family.costs[name]
 
 
-def measure(family: Family, name: str, report: Report = lambda done, total: None, text: str = TEXT) -> Costs:
+def measure_costs(family: Family, name: str, report: Report = lambda done, total: None, text: str = TEXT) -> Costs:
     """Measure the costs of drafting with `name` after a text: short runs of each depth, each followed by a plain run.
 
     Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
@@ -73,7 +73,7 @@ def measure(family: Family, name: str, report: Report = lambda done, total: None
 def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(text)
     target, drafter = family.lane(name, len(prompt) + TOKENS)
-    events = list(generate(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
+    events = list(run_task(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
     if failed := next((event for event in events if isinstance(event, Failed)), None):
         raise Refused(f"the costs of {name} cannot be measured, as a run failed: {failed.reason}")
     return events

@@ -13,7 +13,7 @@ from ..messages import Refused
 from ..models.view import TargetView
 from ..types import SamplingParams
 from ..verify import RejectionSampling, Rule
-from .executor import generate, OnRead
+from .executor import OnRead, run_task
 from .interleave import interleave
 from .probe import probe
 from .transformers import assisted
@@ -56,7 +56,7 @@ def make_task(
     )
 
 
-def race(
+def race_lanes(
     family: Family,
     prompt: Any,
     drafter: str | Drafter = "draft_model",
@@ -76,10 +76,10 @@ def race(
     """
     judge = rules.make_rule(rule) if isinstance(rule, str) else rule
     task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
-    lanes = {SPECULATIVE: generate(task(drafter, k, rule=judge), on_read)}
+    lanes = {SPECULATIVE: run_task(task(drafter, k, rule=judge), on_read)}
     if peer:
         lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
     # By the same rule, so that both have the same kind of sampler.
     plain_rule = judge if judge.lossless else RejectionSampling()
-    lanes[PLAIN] = generate(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
+    lanes[PLAIN] = run_task(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
     return interleave(lanes)

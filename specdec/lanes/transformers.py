@@ -54,11 +54,11 @@ def assisted(task: Task) -> Generator[Event, None, None]:
 
     Raises Refused for K = 0, and for a model, drafter or precision that assisted generation does not support.
     """
-    if task.k == 0:
-        raise Refused("Assisted generation drafts at least one token: set K to 1 or more.")
     if not isinstance(task.drafter, DraftModelDrafter | PromptLookupDrafter):
         name = task.drafter.name
         raise Refused(f"Assisted generation supports a draft model or prompt lookup, not {name}.")
+    if task.k == 0:
+        raise Refused("Assisted generation drafts at least one token: set K to 1 or more.")
     if unwrapped(task.target).stored in CODE_TYPES:
         raise Refused(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
@@ -140,7 +140,7 @@ class AssistedExecutor:
     def work(self, max_tokens: int) -> None:
         try:
             if self.turns.get():
-                generate(self.task, self.draft, max_tokens, self)
+                call_transformers(self.task, self.draft, max_tokens, self)
             raise EOFError("transformers stopped before the text was complete")
         except BaseException as error:  # `next_block` raises it again
             self.answers.put(error)
@@ -154,7 +154,7 @@ class AssistedExecutor:
         """Do nothing: `generate` calls this at the end of the text."""
 
 
-def generate(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
+def call_transformers(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
     """Call transformers' `generate` with K drafted tokens in every cycle and the other lanes' sampling settings."""
     from transformers import GenerationConfig
 

@@ -21,16 +21,16 @@ import torch
 from torch import Tensor
 
 from ..drafters.base import NoDrafter
+from ..drafters.draft_model import DraftModelDrafter
 from ..events import Committed
 from ..loop import generate, HostExecutor, Task
 from ..sampling import overlap, probabilities, Sampler
-from ..types import SamplingParams
+from ..types import DRAWS, SamplingParams
 from .enumeration import JointDistribution, paths
 from .goodness_of_fit import distances, draws_needed, is_red
 from .mistakes import Mistake
-from .pair import drafter_of, FirstTokenGiven, GREEDY_K, ModelPair, next_tokens, rounded
+from .pair import FirstTokenGiven, GREEDY_K, ModelPair, next_tokens, rounded
 
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # sample sizes at which the distances are computed
 REPORT_EVERY_S = 0.25
 LOSSLESS = 1e-9  # larger than float64's rounding errors in a probability
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
@@ -182,7 +182,7 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy_limit, ignore_end=True)
     plain_task = Task(target, pair.text, params, NoDrafter(), 0, details=False)
-    task = replace(plain_task, drafter=drafter_of(mistake, draft), k=GREEDY_K)
+    task = replace(plain_task, drafter=DraftModelDrafter(draft), k=GREEDY_K)
     plain, speculative = (
         [token for event in generate(each_task) if isinstance(event, Committed) for token in event.tokens]
         for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)

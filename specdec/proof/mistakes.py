@@ -15,7 +15,7 @@ from ..drafters.draft_model import DraftModelDrafter
 from ..loop import Task
 from ..models.base import Cache, LanguageModel
 from ..rules import TypicalAcceptance
-from ..sampling import probabilities, Sampler
+from ..sampling import argmax, probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import Rule
 from . import wrong_rules as wrong
@@ -27,6 +27,13 @@ class ArgmaxDraft(DraftModelDrafter):
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor]:
         distribution = probabilities(logits, params)[0]
         return int(distribution.argmax()), distribution
+
+
+class PointMassDraft(DraftModelDrafter):
+    """Drafts the argmax as a point mass (q is None), which is lossless: mistakes about point masses need it."""
+
+    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
+        return int(argmax(logits)), None
 
 
 class DropsDoubtful(DraftModelDrafter):
@@ -69,7 +76,6 @@ class Mistake:
     drafter: Callable[[LanguageModel[Any]], Drafter] | None = None
     target: Callable[[LanguageModel[Any], SamplingParams], LanguageModel[Any]] | None = None
     first_token_shows: bool = True  # whether even a cycle's first token has a wrong distribution
-    needs_point_mass: bool = False  # the mistake shows only if drafts are point masses, as in prompt lookup
     least_k: int = 1  # with a smaller K, the output distribution is still right
 
     def apply(self, task: Task, draft: LanguageModel[Any]) -> Task:
@@ -93,7 +99,7 @@ CATALOGUE = (  # `met` in `assets/text/en/lossless.json` says where most of them
     Mistake("argmax_draft", drafter=ArgmaxDraft),
     Mistake("drop_doubtful", drafter=DropsDoubtful),
     Mistake("unwarped", target=Unwarped),
-    Mistake("point_kept", wrong.ResidualKeepsToken, needs_point_mass=True),
+    Mistake("point_kept", wrong.ResidualKeepsToken, drafter=PointMassDraft),
     Mistake("residual_epsilon", wrong.ResidualWithEpsilon),
     Mistake("coarse_ratio", wrong.CoarseRatio),
     Mistake("typical", TypicalAcceptance),

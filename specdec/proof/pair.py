@@ -14,7 +14,7 @@ from ..families.zoo import Family
 from ..loop import Task
 from ..messages import Refused, TranslatableText
 from ..models.base import common_prefix, LanguageModel
-from ..sampling import argmax, Sampler
+from ..sampling import Sampler
 from ..types import SamplingParams
 from .enumeration import JointDistribution
 from .mistakes import Mistake
@@ -47,13 +47,6 @@ class CachedRows(ByPrefix):
         return self._rows[prefix]
 
 
-class PointMassDraft(DraftModelDrafter):
-    """Drafts the argmax as a point mass (q is None), which is lossless also at temperatures above 0."""
-
-    def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
-        return int(argmax(logits)), None
-
-
 class ModelPair:
     """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
 
@@ -80,7 +73,7 @@ class ModelPair:
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
         """Make a task on the text without its last token; `FirstTokenGiven` draws that one, then `length` follow."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
-        drafter = drafter_of(mistake, self.draft)
+        drafter = DraftModelDrafter(self.draft)
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
@@ -100,10 +93,6 @@ class ModelPair:
                 longer |= {(*tokens, token): chance * float(row[token]) for token in row.nonzero().flatten().tolist()}
             distributions.append(longer)
         return distributions[1:]
-
-
-def drafter_of(mistake: Mistake | None, draft: LanguageModel[Any]) -> DraftModelDrafter:
-    return PointMassDraft(draft) if mistake and mistake.needs_point_mass else DraftModelDrafter(draft)
 
 
 @functools.cache

@@ -3,17 +3,16 @@
 `specdec prove` proves the shipped loop under any of its rules. `specdec prove my_verify.py` judges a file that defines
 `verify(tokens, p, q, sampler)`: `tokens` are the K drafted ids; `p` [K + 1, V] and `q` [K, V] are the target's and the
 draft's probabilities (float64). `verify` returns the accepted tokens and exactly one more. All randomness must come
-from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key) -> (accepted, u)`, with any key. `verify` cannot
-read u: the sampler has already compared it with p / q.
+from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key)`, which is True with probability min(1, p / q).
+Keys are any values.
 """
 
 import contextlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from torch import Tensor
 from tqdm import tqdm
@@ -25,35 +24,26 @@ from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
 from .cycles import CycleCase, DENSE, distance, groups, SOME
 from .enumeration import output_distribution, TooManyPaths, total_variation
-from .toys import Case, cases, deep_loops, PARAMS, run_loop, shipped_error
+from .toys import Case, cases, deep_loops, run_loop
 
 EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
 PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
-LOOPS = ((3, 1, 1), (3, 2, 2), (3, 2, 3), (2, 3, 3), (2, 3, 4), (5, 2, 2))  # V, K, length: loops for a user's verifier
 
 
-class HiddenCoin:
-    """Stands for the number u of a coin. It has no value, because one path stands for all u with the same outcome."""
+class UserSampler:
+    """Draws for a user's verifier. It tells no coin's u, because one path stands for all u with the same outcome."""
 
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise TypeError("u cannot be read: sampler.accept has already compared it with p/q, so use `accepted`")
-
-    __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __hash__ = _refuse  # type: ignore[assignment]
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-
-
-class HidesCoins(Sampler):
     def __init__(self, inner: Sampler) -> None:
         self._inner = inner
 
-    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+    def categorical(self, probs: Tensor, key: Any) -> int:
         return self._inner.categorical(probs, key)
 
-    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, Any]:
-        return self._inner.accept(p, q, key)[0], HiddenCoin()
+    def accept(self, p: float, q: float, key: Any) -> bool:
+        return self._inner.accept(p, q, key)[0]
 
-    def at(self, place: int) -> None:
-        self._inner.at(place)
+
+Verify = Callable[[list[int], Tensor, Tensor, UserSampler], Sequence[int]]
 
 
 class UserRule(Rule):
@@ -61,14 +51,14 @@ class UserRule(Rule):
 
     lossless = True
 
-    def __init__(self, verify: Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]], name: str) -> None:
+    def __init__(self, verify: Verify, name: str) -> None:
         self._verify, self.name = verify, name
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
             return Verdict((), sampler.categorical(rows[0], ("own", -1)), "bonus", ())
         q = proposal.distributions(rows)
-        out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, HidesCoins(sampler))]
+        out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, UserSampler(sampler))]
         if not out:
             raise ValueError("verify returned no token")
         accepted = 0
@@ -79,44 +69,14 @@ class UserRule(Rule):
 
 
 def judge(path: Path) -> int:
-    """Print how far a verifier's output distribution is from the target's. Return 0 if it is lossless, else 1.
-
-    Raises Refused if the file cannot be judged.
-    """
-    rule, worst = UserRule(load(path), path.name), 0.0
-    print(f"{'V':>2} {'K':>2} {'length':>6} {'temperature':>11} {'paths':>7}  exact total variation")
+    """Prove a verifier; return 0 if it is lossless, else 1. Raises Refused if the file cannot be judged."""
+    rule = UserRule(load(path), path.name)
     try:
-        for line, tv in judge_chains(rule):
-            print(f"{line}  {tv:.3g}", flush=True)
-            worst = max(worst, tv)
+        return prove(rule, "block")  # on chains, like block verification
     except TooManyPaths as error:
         raise Refused(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
         raise Refused(f"{path.name} raised {type(error).__name__}: {error}") from error
-    verdict = "lossless" if worst <= EXACT else "NOT lossless"
-    print(f"{path.name}: {verdict}; largest total variation {worst:.3g}")
-    print(describe_scope(loops_of_chains(), groups(trees=False)))
-    return 0 if worst <= EXACT else 1
-
-
-def loops_of_chains() -> list[Case]:
-    """Return the loops on which a verifier is judged. Some are greedy or have top-k or top-p, so that p has zeros."""
-    warps = (PARAMS[0], PARAMS[1], PARAMS[4], PARAMS[5])
-    loops = [Case(*shape, params, seed=seed) for seed, (shape, params) in enumerate(product(LOOPS, warps))]
-    return loops + deep_loops("block")[::4]  # those made for block verification are all chains
-
-
-def judge_chains(rule: Rule) -> Iterator[tuple[str, float]]:
-    """Judge a rule for chains. Yield a line and the total variation for each loop and each group of single cycles.
-
-    Loops cover several cycles in a row; single cycles cover deep drafts and large vocabularies.
-    """
-    for case in loops_of_chains():
-        distribution, count = output_distribution(run_loop(partial(case.task, rule)))
-        line = f"{case.vocabulary:>2} {case.k:>2} {case.length:>6} {case.params.temperature:>11} {count:>7}"
-        yield line, total_variation(distribution, case.exact_distribution())
-    for name, error, count in single_cycles(rule, groups(trees=False)):
-        yield f"single cycles ({name}): {count:,} paths", error
 
 
 def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase]]) -> str:
@@ -133,7 +93,7 @@ def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase
     )
 
 
-def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[int]]:
+def load(path: Path) -> Verify:
     """Load the function `verify` from a file. Raises Refused if there is none."""
     spec = importlib.util.spec_from_file_location("verifier", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -149,22 +109,29 @@ def load(path: Path) -> Callable[[list[int], Tensor, Tensor, Sampler], Sequence[
     return verify  # type: ignore[no-any-return]
 
 
-def prove_rule(rule: str = "rejection") -> int:
-    """Prove the shipped rule of this key in `RULES`; print the result. Return 0 if it is lossless, else 1."""
-    loops, cycle_groups = [*cases(rule), *deep_loops(rule)], groups(RULES[rule].trees)
+def prove_rule(key: str = "rejection") -> int:
+    """Prove the shipped rule of this key in `RULES`; return 0 if it is lossless, else 1."""
+    return prove(make_rule(key), key)
+
+
+def prove(rule: Rule, key: str) -> int:
+    """Walk every path of `rule` on the toys and cycles for rules like `RULES[key]`; print the result."""
+    loops, cycle_groups = [*cases(key), *deep_loops(key)], groups(RULES[key].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):
+        exact = case.exact_distribution()
         with contextlib.suppress(TooManyPaths):
-            if len(case.exact_distribution()) <= PATHS:  # each text has a path of its own, or several
-                error, count = shipped_error(case, PATHS, rule)
-                worst, total = max(worst, error), total + count
+            if len(exact) <= PATHS:  # each text has a path of its own, or several
+                distribution, count = output_distribution(run_loop(partial(case.task, rule)), PATHS)
+                worst, total = max(worst, total_variation(distribution, exact)), total + count
                 proved.append(case)
-    for name, error, count in single_cycles(make_rule(rule), cycle_groups):
+    for name, error, count in single_cycles(rule, cycle_groups):
         worst, total = max(worst, error), total + count
         print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
     print(
-        f"{RULES[rule].name}: {len(proved)} toys and {sum(map(len, cycle_groups.values()))} cycles, "
-        f"{total:,} random paths, largest total variation {worst:.2g} ({len(loops) - len(proved)} larger toys left out)"
+        f"{rule.name}: {'lossless' if worst <= EXACT else 'NOT lossless'}. {len(proved)} toys and "
+        f"{sum(map(len, cycle_groups.values()))} cycles, {total:,} random paths, largest total variation {worst:.2g} "
+        f"({len(loops) - len(proved)} larger toys left out)"
     )
     print(describe_scope(proved, cycle_groups))
     return 0 if worst <= EXACT else 1

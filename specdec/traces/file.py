@@ -179,13 +179,9 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file up to the size limit. Raises TraceError if it is not a trace, OSError if it cannot be read."""
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
+        """Read a file. Raises TraceError if it is not a trace, OSError if it cannot be read."""
         try:
-            return cls.loads(content.decode())
+            return cls.loads(Path(path).read_bytes().decode())
         except UnicodeDecodeError as error:
             raise TraceError("the file is not UTF-8 text") from error
 

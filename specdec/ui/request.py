@@ -8,12 +8,11 @@ from ..families import presets
 from ..messages import Refused
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULE_FACTS
 from ..settings import check_text, RunRequest, Setting, SETTINGS
-from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
+from ..types import DRAWS, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, has_peer, is_offered, targets
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # how many draws a certificate may have
 PAIRS = ("toy", "embedded")  # pairs of models that a certificate can use
 
 

@@ -64,7 +64,7 @@ def test_an_adaptive_drafter_pays_for_its_own_choices(shallow) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         family, measured = engine.models, []
         with patch.object(
-            probe, "measure", side_effect=lambda family, name, **text: measured.append(name) or PROBED[name]
+            probe, "measure_costs", side_effect=lambda family, name, **text: measured.append(name) or PROBED[name]
         ):
             family.costs["draft_model"] = COSTS
             costs = probed_costs(family, Case("adaptive", "story", 0.8, 16), "Once")

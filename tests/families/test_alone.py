@@ -4,7 +4,7 @@ import json
 
 from specdec.events import Drafted
 from specdec.families import zoo
-from specdec.lanes.race import race
+from specdec.lanes.race import race_lanes
 from specdec.types import SamplingParams
 from tests.families import toypairs
 from tests.tokens import ids
@@ -13,7 +13,7 @@ from tests.tokens import ids
 def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
     alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
     params = SamplingParams(max_tokens=24, ignore_end=True)
-    events = list(race(alone, "one two three one two", "adaptive", params=params))
+    events = list(race_lanes(alone, "one two three one two", "adaptive", params=params))
     assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
     assert any(isinstance(event, Drafted) and event.tokens for event in events)
 

@@ -17,7 +17,7 @@ from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
 from specdec.lanes.default import expected_tokens
-from specdec.lanes.race import make_task, race
+from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.paths import FAMILY
@@ -84,7 +84,7 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))
     assert 1e-4 < float(0.5 * (p - q).abs().sum()) < 0.1
     with pytest.raises(Refused, match="cannot run a target in this precision"):
-        race(family, PROMPT, peer=True)
+        race_lanes(family, PROMPT, peer=True)
     with pytest.raises(Refused, match="int8 runs only on a CPU"):
         zoo.compute_dtypes(torch.int8, "cuda")
 
@@ -108,7 +108,7 @@ def test_a_folders_drafter_has_the_acceptance_that_its_training_measured(shallow
 
 def test_a_race_interleaves_by_the_clocks(exact) -> None:
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
-    for event in race(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
+    for event in race_lanes(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
         if isinstance(event, Committed):
             other = "plain" if event.lane == "speculative" else "speculative"
             assert clocks[event.lane] <= clocks[other] or other in finished
@@ -140,7 +140,7 @@ def test_recorded_traces_are_what_the_engine_does(exact, path: Path) -> None:
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
-    again = list(race(exact, trace.header.prompt, started.drafter, started.k, started.params))
+    again = list(race_lanes(exact, trace.header.prompt, started.drafter, started.k, started.params))
     assert ids(trace.events, "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
@@ -182,7 +182,7 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
     with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
-        race(family, PROMPT, drafter="telepathy")
+        race_lanes(family, PROMPT, drafter="telepathy")
     with pytest.raises(Refused, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
 

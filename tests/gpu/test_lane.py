@@ -250,7 +250,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
     ):
         assert reason in lane.reason_against(one)
-    assert isinstance(list(executor.generate(block))[-1], Finished)
+    assert isinstance(list(executor.run_task(block))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
@@ -259,11 +259,11 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
         assert isinstance(last, Finished)
         return last.eager
 
-    assert end(executor.generate(task("like"))) is None  # a CPU has none
+    assert end(executor.run_task(task("like"))) is None  # a CPU has none
     assert end(on_device(task("like"))) == "there is no CUDA device"
     for module in (lane, executor):
         monkeypatch.setattr(module, "target_of", lambda task: SimpleNamespace(device="cuda"))
-    assert end(executor.generate(task("like"))) == "only our own decoder runs on the device"
+    assert end(executor.run_task(task("like"))) == "only our own decoder runs on the device"
 
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])

@@ -25,7 +25,7 @@ def measured(monkeypatch) -> list[str]:
         asked.append(name)
         return family.real[name]
 
-    monkeypatch.setattr(probe, "measure", measure)
+    monkeypatch.setattr(probe, "measure_costs", measure)
     return asked
 
 
@@ -63,7 +63,7 @@ def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured) -> 
 
 def test_what_was_chosen_stays(measured) -> None:
     pair = family({"draft_model": CHEAP, "quantised": COPY})
-    assert choose(pair, "quantised", 7) == Choice("quantised", 7) and choose(pair, "none", 5) == Choice("none", 5)
+    assert choose(pair, "quantised", 7) == Choice("quantised", 7)
     assert not measured
     assert choose(pair, k=7).k == 7
     assert choose(pair, "quantised").drafter == "quantised"
@@ -74,3 +74,11 @@ def test_what_is_not_measured_has_the_usual_depth(measured) -> None:
     assert choose(alone) == Choice("suffix", 4) and choose(alone, "medusa:tree") == Choice("medusa:tree", 4)
     assert not measured
     assert choose(family({"draft_model": CHEAP}), "adaptive") == Choice("adaptive", 8) and measured == ["draft_model"]
+
+
+def test_a_drafter_with_known_acceptance_has_a_depth_by_its_costs_and_none_has_none(measured) -> None:
+    """A folder's head has its method's assumed acceptance; one that was trained has its own."""
+    pair = family(dict.fromkeys(("eagle3:a folder", "medusa", "mtp"), CHEAP), {"medusa": {"agreement": [0.9, 0.2]}})
+    assert choose(pair, "eagle3:a folder").k == 2 and choose(pair, "medusa").k == 1 and choose(pair, "mtp").k == 4
+    assert measured == ["eagle3:a folder", "medusa"]
+    assert choose(pair, "none") == choose(pair, "none", 5) == Choice("none", 0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.families import published, zoo
-from specdec.lanes.race import race
+from specdec.lanes.race import race_lanes
 from specdec.lanes.transformers import usual_drafter
 from specdec.loop import Task
 from specdec.models.config import Config
@@ -100,7 +100,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target, 
     assert isinstance(family.drafts["draft_model"], ReducedDraft)
     assert usual_drafter(family) == "prompt_lookup" and usual_drafter(zoo.load_pair(target, target)) == "draft_model"
     with pytest.raises(ValueError, match="the target's embedding and output matrices"):
-        race(family, "Tom went home.", "draft_model", 4, peer=True)
+        race_lanes(family, "Tom went home.", "draft_model", 4, peer=True)
     ids, texts = family.encode("Tom went home."), []
     for name, k in (("none", 0), ("draft_model", 4)):
         view, drafter = family.lane(name, len(ids) + 24)

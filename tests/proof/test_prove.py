@@ -1,13 +1,13 @@
 """Test the command `prove` on the shipped loop and on users' verifiers, which are right, or wrong in rare cases."""
 
-import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from specdec.proof import enumeration, prove, toys
+from specdec.proof import cycles, enumeration, prove, toys
 from specdec.proof.cycles import CycleCase, distance, groups
-from specdec.proof.prove import EXACT, judge_chains, load, UserRule
+from specdec.proof.prove import EXACT, load, UserRule
 from specdec.proof.wrong_rules import ResidualIsNothing
 from specdec.rules import RULES
 
@@ -15,8 +15,7 @@ RIGHT = """
 def verify(tokens, p, q, sampler):
     out = []
     for i, token in enumerate(tokens):
-        accepted, u = sampler.accept(float(p[i, token]), float(q[i, token]), i)
-        if not accepted:
+        if not sampler.accept(float(p[i, token]), float(q[i, token]), i):
             left = (p[i] - q[i]).clamp(min=0)
             return out + [sampler.categorical(left / left.sum(), i)]
         out.append(token)
@@ -31,29 +30,29 @@ def written(tmp_path, source: str) -> Path:
 
 
 def few(trees: bool) -> dict[str, list[CycleCase]]:
-    return {name: cycles[-1:] for name, cycles in groups(trees).items()}
+    return {name: group[-1:] for name, group in groups(trees).items()}
 
 
-@pytest.mark.long
-def test_a_right_verifier_is_lossless(tmp_path, capsys) -> None:
+@pytest.fixture
+def some(monkeypatch) -> None:
+    monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
+    monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
+    monkeypatch.setattr(prove, "groups", few)
+    monkeypatch.setattr(prove, "PATHS", 12)
+
+
+def test_a_right_verifier_is_lossless_and_a_lossy_one_is_not(tmp_path, capsys, some) -> None:
     assert prove.judge(written(tmp_path, RIGHT)) == 0
     out = capsys.readouterr().out
-    assert out.count("my_verify.py: lossless") == 1 and "V up to 5 with K up to 3; K up to 16" in out
+    assert "my_verify.py: lossless. " in out and "K up to 16" in out
     assert "single cycles: K up to 16" in out and "V up to 32, and up to 262,144" in out
-    assert len(re.findall(r"^ ?\d+ +\d+ .*e-\d\d$", out, re.MULTILINE)) > 20
-
-
-def test_a_lossy_verifier_is_not_lossless(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[:1])
-    monkeypatch.setattr(prove, "groups", few)
     assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
     assert "my_verify.py: NOT lossless" in capsys.readouterr().out
 
 
-def test_a_verifier_with_too_many_paths_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(prove, "LOOPS", [])
+def test_a_verifier_with_too_many_paths_is_refused(tmp_path, some, monkeypatch) -> None:
+    monkeypatch.setattr(cycles, "cycle_paths", partial(enumeration.cycle_paths, limit=100))
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
-    monkeypatch.setattr(prove, "output_distribution", lambda run: enumeration.output_distribution(run, 100))
     with pytest.raises(ValueError, match="asks for too many random numbers"):
         prove.judge(written(tmp_path, source))
 
@@ -73,17 +72,7 @@ def test_a_file_that_cannot_be_judged_says_why(tmp_path, source: str, advice: st
         prove.judge(written(tmp_path, source))
 
 
-@pytest.mark.parametrize(
-    "look", ["u < 0.9", "0.9 > u", "u == 0", "u", "float(u) < 0.9", "1 - u < 0.1", "u * float(q[i, token]) < 0.5"]
-)
-def test_a_verifier_that_looks_at_u_is_refused_with_a_sentence(tmp_path, look: str) -> None:
-    """One path stands for every u with the same result, so the proof would not notice a second use of u."""
-    source = RIGHT.replace("if not accepted:", f"if not (accepted or {look}):")
-    with pytest.raises(ValueError, match="use `accepted`"):
-        prove.judge(written(tmp_path, source))
-
-
-JUDGE, BONUS = "        if not accepted:", "p[len(tokens)]"
+JUDGE, BONUS = "        if not sampler.accept(float(p[i, token]), float(q[i, token]), i):", "p[len(tokens)]"
 LEFT, NORMAL, P, Q = "(p[i] - q[i]).clamp(min=0)", "left / left.sum()", "float(p[i, token])", "float(q[i, token])"
 K, V = "len(tokens)", "p.shape[1]"
 WRONG: dict[str, tuple[str, str]] = {
@@ -109,7 +98,7 @@ WRONG: dict[str, tuple[str, str]] = {
 }
 COINS_FIRST = """
 def verify(tokens, p, q, sampler):
-    coins = [sampler.accept(float(p[i, t]), float(q[i, t]), i)[0] for i, t in enumerate(tokens)]
+    coins = [sampler.accept(float(p[i, t]), float(q[i, t]), i) for i, t in enumerate(tokens)]
     n = coins.index(False) if False in coins else len(tokens)
     left = (p[n] - q[n]).clamp(min=0) if n < len(tokens) else p[n]
     return [*tokens[:n], sampler.categorical(left / left.sum(), n)]
@@ -125,10 +114,6 @@ def verify(tokens, p, q, sampler):
 SEVEN = RIGHT.replace("enumerate(tokens)", "enumerate(tokens[:7])").replace(BONUS, "p[min(7, len(tokens))]")
 
 
-def rule_of(tmp_path, source: str) -> UserRule:
-    return UserRule(load(written(tmp_path, source)), "my_verify.py")
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -139,30 +124,23 @@ def rule_of(tmp_path, source: str) -> UserRule:
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path, name: str) -> None:
     right, wrong = WRONG[name]
     assert right in RIGHT
-    rule = rule_of(tmp_path, RIGHT.replace(right, wrong))
+    rule = UserRule(load(written(tmp_path, RIGHT.replace(right, wrong))), "my_verify.py")
     all_groups = groups(trees=False).values()
-    cycles = [cycle for group in all_groups for cycle in (group[0], group[-1])]
-    cycles += [cycle for group in all_groups for cycle in group[1:-1]]
-    assert any(distance(cycle, rule)[0] > EXACT for cycle in cycles) or any(
-        error > EXACT for _, error in judge_chains(rule)
-    )
+    picked = [cycle for group in all_groups for cycle in (group[0], group[-1])]
+    picked += [cycle for group in all_groups for cycle in group[1:-1]]
+    assert any(distance(cycle, rule)[0] > EXACT for cycle in picked)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "source", [COINS_FIRST, MATCHES, SEVEN], ids=["all coins first", "sample and match", "seven drafts at most"]
 )
-def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path, source: str, monkeypatch) -> None:
-    monkeypatch.setattr(prove, "LOOPS", prove.LOOPS[::2])
+def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path, source: str, some, monkeypatch) -> None:
     monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::18] for name, some in groups(trees).items()})
-    assert all(error <= EXACT for _, error in judge_chains(rule_of(tmp_path, source)))
+    assert prove.judge(written(tmp_path, source)) == 0
 
 
-def test_the_shipped_loop_proves_itself(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
-    monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
-    monkeypatch.setattr(prove, "groups", few)
-    monkeypatch.setattr(prove, "PATHS", 12)
+def test_the_shipped_loop_proves_itself(capsys, some) -> None:
     assert prove.prove_rule() == 0
     out = capsys.readouterr().out
     assert "single cycles (vocabularies)" in out

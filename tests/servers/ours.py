@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Drafted
 from specdec.loop import generate, HostExecutor, Task
 from specdec.proof.certify import Crowd
 from specdec.proof.mistakes import Mistake
-from specdec.proof.pair import CachedRows, drafter_of, ModelPair
+from specdec.proof.pair import CachedRows, ModelPair
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
 from specdec.types import SamplingParams
@@ -125,7 +126,7 @@ def of_pair(pair: ModelPair, mistake: Mistake | None = None, k: int = 2) -> Make
     target, draft = (CachedRows(model, 64) for model in pair.models)
 
     def task(prompt: Sequence[int], params: SamplingParams) -> Task:
-        made = Task(target, tuple(prompt), params, drafter_of(mistake, draft), k, piece=pair.piece, details=False)
+        made = Task(target, tuple(prompt), params, DraftModelDrafter(draft), k, piece=pair.piece, details=False)
         return mistake.apply(made, draft) if mistake else made
 
     return task

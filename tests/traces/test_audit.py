@@ -296,8 +296,7 @@ def mistaken() -> Iterator[Any]:
 def test_a_mistake_that_calls_itself_rejection_sampling_is_found(mistake: Any) -> None:
     params = SamplingParams(1.0, max_tokens=80, seed=3)
     target, draft = TableModel(12, 1, context=256), TableModel(12, 2, context=256)
-    drafter = LookupToy() if mistake.needs_point_mass else DraftModelDrafter(draft)
-    task = mistake.apply(Task(target, (1,), params, drafter, 3), draft)
+    task = mistake.apply(Task(target, (1,), params, DraftModelDrafter(draft), 3), draft)
     task.rule.name = REJECTION
     assert account(list(generate(task))).faults
 

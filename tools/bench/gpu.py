@@ -166,8 +166,8 @@ def measure_smollm2(at: Scale) -> Iterator[Row]:
     best = ("eagle3", "draft_model")  # measured first, because the time can run out
     names = sorted(set(engine.models.drafters) - {"none", "suffix"}, key=lambda name: (name not in best, name))
     for name in names if at == FULL else names[:1]:
-        cases = [Case(name, "qa", 0.0, k) for k in ((4, 3, 6, 8) if name in best else (4,))]
-        for same_temperature in (cases, [Case(name, "qa", 0.8, 4)]):
+        cases = [Case(name, "qa", 0.0, k, ignore_end=False) for k in ((4, 3, 6, 8) if name in best else (4,))]
+        for same_temperature in (cases, [Case(name, "qa", 0.8, 4, ignore_end=False)]):
             yield from measure(engine, prompts, same_temperature, replace(at, repeats=1))
 
 

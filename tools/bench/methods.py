@@ -21,7 +21,7 @@ LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draf
 def report(options: Options) -> dict[str, Any]:
     drafters = (LOOKUP, DRAFT_MODEL, ADAPTIVE) if options.suite == "embedded" else ()  # or all
     engine = suites.make_engine(options.target, (), options.dtype, options.device)
-    rows = list(suites.measure(engine, PROMPTS, drafters, options.k, options.tokens, options.repeats))
+    rows = list(suites.measure_drafters(engine, PROMPTS, drafters, options.k, options.tokens, options.repeats))
     family = engine.models
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}

@@ -12,10 +12,11 @@ import gradio as gr
 
 from ...messages import Refused
 from ...traces.file import escaped
+from ...types import DRAWS
 from .. import recorded
 from ..components.drawn import drawn
 from ..components.section import ended
-from ..request import check_certificate, DRAWS
+from ..request import check_certificate
 from ..session import session
 from ..text import prompts
 from .race import ENGINE, INSTANT, PRIVATE
