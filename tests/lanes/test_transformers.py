@@ -16,7 +16,7 @@ from specdec.events import Committed, Drafted, Event, Failed, Finished, PEER, PL
 from specdec.families import zoo
 from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
-from specdec.lanes.race import PEER, PLAIN, race_lanes, SPECULATIVE
+from specdec.lanes.race import race_lanes
 from specdec.loop import Task
 from specdec.paths import FAMILY
 from specdec.proof.toys import TableModel

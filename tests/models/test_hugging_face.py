@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from specdec.events import PEER, PLAIN
 from specdec.families import zoo
-from specdec.lanes.race import PEER, PLAIN, race_lanes
+from specdec.lanes.race import race_lanes
 from specdec.models.hugging_face import HuggingFaceModel
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
