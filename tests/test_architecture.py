@@ -29,7 +29,7 @@ ALLOWED = {
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    "training": {"paths", "models", "drafters", "families", "figures", "training"},
+    "training": {"types", "paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
     "traces": {"types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
