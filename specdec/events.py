@@ -17,7 +17,9 @@ from .messages import TranslatableText
 from .types import Costs, Kind, SamplingParams, Status
 
 SCHEMA = 2  # version of traces. It rises only if a key changes its name or meaning; new fields of events have defaults
-SPECULATIVE, PLAIN, PEER = "speculative", "plain", "transformers"  # the lanes of a run
+SPECULATIVE = "speculative"  # the lanes of a run
+PLAIN = "plain"
+PEER = "transformers"
 UNNAMED = -1  # id of a drafted token that a server does not report
 MAX_NUMBER = 2**64  # numbers in a trace must be smaller, so that every language reads them as finite
 

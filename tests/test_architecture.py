@@ -32,7 +32,7 @@ ALLOWED = {
     | {"messages", "progress"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    "training": {"types", "paths", "models", "drafters", "families", "figures", "training"},
+    "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
     "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again

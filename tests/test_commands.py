@@ -319,7 +319,7 @@ def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
         yield from events
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "race", pressed)
+    monkeypatch.setattr(engine, "race_lanes", pressed)
     assert terminal.main(["Once", "-k", "2", "--drafter", "none", "--save", str(saved)]) == 130
     assert capsys.readouterr().err == "specdec: stopped\n"
     assert list(Trace.load(saved).events) == events
@@ -327,7 +327,7 @@ def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
 
 def test_a_target_that_failed_is_no_success(monkeypatch, capsys) -> None:
     broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
-    monkeypatch.setattr(engine, "race", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
+    monkeypatch.setattr(engine, "race_lanes", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
     assert terminal.main(["Once"]) == 1
     assert "out of memory" in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from specdec import loop
-from specdec.cli.render import report
+from specdec.cli.render import describe_run
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
@@ -278,7 +278,7 @@ def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so(
         assert failures and lost_drafts(trace.events, SPECULATIVE) == (failures if lossless is None else 0)
         assert trace.summary()["settings"]["lossless"] is account.lossless is lossless
         assert bool(account.unchecked) is (lossless is None) and not account.faults
-        assert (f"the drafter failed in {failures} cycles" in report(trace.events)) is (lossless is None)
+        assert (f"the drafter failed in {failures} cycles" in describe_run(trace.events)) is (lossless is None)
         plain = run(task(NoDrafter(), params, lane=PLAIN))
         assert lost_drafts([*plain, *trace.events], PLAIN) == 0
     assert lost_drafts(run(task(params=WARM, target=BadTarget(12, seed=1))), SPECULATIVE) == 0  # no drafter's failure

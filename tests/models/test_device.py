@@ -67,6 +67,7 @@ def test_loading_for_a_gpu_compiles_nothing(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(native, "library", compiled)
     monkeypatch.setattr(zoo, "check_room", lambda *_: None)
+    monkeypatch.setattr(zoo, "resolve_device", lambda device: device)  # "meta" stands for a GPU
     family = zoo.load_pair(*toypairs.pair_into(tmp_path), device="meta")
     assert family.precision == "bfloat16" and "draft_model" in family.drafters
     assert "kernels" not in family.describe()

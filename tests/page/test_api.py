@@ -33,7 +33,7 @@ def address(shallow) -> Iterator[str]:
     """The served app; its engine is in this process, with small models."""
     family = load(shallow, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "process", toyrun.Engine(partial(race.race, family), family.describe()))
+        patch.setattr(session, "process", toyrun.Engine(partial(race.race_lanes, family), family.describe()))
         demo = build()
         _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url

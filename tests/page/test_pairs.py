@@ -145,11 +145,11 @@ def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_p
 
 def test_a_page_without_smollm2_begins_with_a_recording_of_its_own_model(monkeypatch):
     assert recorded.recorded_names()[0] == recorded.FIRST[0] and recorded.first_target() == "smollm2"
-    monkeypatch.setattr(menu, "families", lambda: ["embedded"])
+    monkeypatch.setattr(menu, "targets", lambda: ["embedded"])
     first = recorded.recorded_names()[0]
     assert recorded.recorded_target(first) == recorded.first_target() == "embedded"
     assert recorded.recorded_target(recorded.sampled_name()) == "embedded"
-    assert race.settings_of(recorded.recorded(first))["family"] == "embedded"
+    assert race.settings_of(recorded.recorded(first))["target"] == "embedded"
 
 
 def test_the_questions_are_enough_for_page_and_bench():
