@@ -18,8 +18,8 @@ from .stop import DraftLengthController, Rate
 class AdaptiveDrafter(Drafter):
     """Wraps the drafter `inner`.
 
-    If `stops` is True, a token's confidence can end a draft. `gpu/lane.py` sets `stops` to False, because captured CUDA
-    graphs need the depth before the draft begins.
+    A token's confidence can end the draft of a `ChainDrafter`. `gpu/lane.py` calls only `depth` and `remember_draft`,
+    because captured CUDA graphs need the depth before the draft begins.
     """
 
     name = "adaptive"
@@ -31,35 +31,31 @@ class AdaptiveDrafter(Drafter):
         self.stop = DraftLengthController(self.rate)
         self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last trial; how many until the next
         self._last: tuple[int, Proposal] | None = None  # the length of the text before the last draft, and this draft
-        self.stops = isinstance(inner, ChainDrafter)
+        self.ends_early = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
-            inner.end_drafts_by(self.should_stop)
+            inner.end_drafts_by(self.stop)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        depth = self.depth(tokens, k, params.temperature)
+        depth = self.depth(tokens, k, params.temperature, self.ends_early)
         # At the prefill k is 0, and the inner drafter reads the prompt. In later cycles of depth 0 it is not called.
         proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
         self.remember_draft(len(tokens), proposal)
         return proposal
 
-    def depth(self, tokens: Sequence[int], k: int, temperature: float) -> int:
-        """Choose how deep to draft after this text, at most `k`."""
+    def depth(self, tokens: Sequence[int], k: int, temperature: float, ends_early: bool = False) -> int:
+        """Choose how deep to draft after this text, at most `k`. A draft that `ends_early` may always reach `k`."""
         self.costs = self.costs.at(temperature)
         self._learn(tokens)
         cycle_costs = self.costs.cycles(k)
         self.stop.begin(cycle_costs)
-        return self._depth(cycle_costs)
+        return self._depth(cycle_costs, ends_early)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
         """Remember the draft after a text of `length` tokens. The next text shows which drafts were accepted."""
         self._last = (length, proposal)
 
-    def should_stop(self, confidence: float, index: int) -> bool:
-        """Return whether the draft ends after token `index`, because no further tokens would be worth their cost."""
-        return self.stops and self.stop(confidence, index)
-
-    def _depth(self, cycle_costs: Sequence[float]) -> int:
-        """Return the depth with the most expected tokens per time, or the largest if `should_stop` can end the draft.
+    def _depth(self, cycle_costs: Sequence[float], ends_early: bool) -> int:
+        """Return the depth with the most expected tokens per time, or the largest if the draft `ends_early`.
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """
@@ -73,8 +69,8 @@ class AdaptiveDrafter(Drafter):
                 best, depth = expected / cost, deeper
         if depth:
             self.cycles_to_skip = 8
-            # `depth` is best for an average draft. A confident draft can go deeper; `should_stop` ends the others.
-            return k if self.stops else depth
+            # `depth` is best for an average draft. A confident draft can go deeper; `stop` ends the others.
+            return k if ends_early else depth
         self.skipped += 1
         if self.skipped <= self.cycles_to_skip:
             return 0

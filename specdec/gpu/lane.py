@@ -85,8 +85,6 @@ class CudaExecutor:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.adaptive = task.drafter if isinstance(task.drafter, AdaptiveDrafter) else None
-        if self.adaptive:
-            self.adaptive.stops = False  # a captured draft cannot end early
         self.stopped = False
 
     @contextlib.contextmanager

@@ -14,6 +14,7 @@ from transformers import LlamaConfig
 
 from specdec import loop
 from specdec.drafters.adaptive import AdaptiveDrafter
+from specdec.drafters.base import ChainDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
@@ -108,7 +109,10 @@ DEPTHS = (0, 4, 0, 0, 0, 0, 0, 0, 3, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2)  
 def adapted(kind: str, stops: bool = True, draw: float = 0.0, **changes: Any) -> Task:
     one = task(kind, **changes)
     one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1), draw=draw))
-    one.drafter.stops = stops
+    if not stops:  # as on a GPU
+        one.drafter.ends_early = False
+        if isinstance(one.drafter.inner, ChainDrafter):
+            one.drafter.inner.end_drafts_by(lambda confidence, index: False)
     return one
 
 
@@ -118,7 +122,7 @@ def depths(monkeypatch) -> list[int]:
     caught = list[int]()
     turns = weakref.WeakKeyDictionary[AdaptiveDrafter, Iterator[int]]()
 
-    def depth(self: AdaptiveDrafter, cycle_costs: Sequence[float]) -> int:
+    def depth(self: AdaptiveDrafter, cycle_costs: Sequence[float], ends_early: bool) -> int:
         return min(len(cycle_costs) - 1, next(turns.setdefault(self, cycle(DEPTHS))))
 
     monkeypatch.setattr(AdaptiveDrafter, "_depth", depth)
