@@ -35,6 +35,8 @@ from .types import check_k, MAX_DRAFT_TOKENS, Proposal, SamplingParams, Verdict
 from .verify import RejectionSampling, Rule
 
 MAX_DRAFTER_FAILURES = 3
+PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
+OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
 NO_ROOM = TranslatableText(
     "The GPU has no room for this run. Shorten it, choose a smaller pair, or end what else uses the GPU."
 )
@@ -200,11 +202,19 @@ class Transcript:
         return Failed(self.task.lane, self.cycle, "engine", reason, True, at)
 
     def finish(self, at: float, eager: str | None = None, counted: Counted | None = None) -> Finished:
-        other = max(0.0, at - sum(self.seconds.values()))
-        prefill, draft, verify = (self.seconds[work] for work in ("prefill", "draft", "verify"))
-        reason = self.reason or "failed"
-        seconds = prefill, draft, verify, other
-        return Finished(self.task.lane, reason, self.count, self.text, at, *seconds, eager, counted=counted)
+        return Finished(
+            self.task.lane,
+            self.reason or "failed",
+            tokens=self.count,
+            text=self.text,
+            at=at,
+            prefill=self.seconds["prefill"],
+            draft=self.seconds["draft"],
+            verify=self.seconds["verify"],
+            other=max(0.0, at - sum(self.seconds.values())),
+            eager=eager,
+            counted=counted,
+        )
 
 
 def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
@@ -221,9 +231,17 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
 def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
     lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
     noise, failures = SharedNoiseSampler(params.seed), 0
-    rule = "" if executor.server else task.rule.name
-    judged = rule, task.rule.lossless
-    yield Started(lane, drafter.name, task.depth, params, len(tokens), *judged, drafter.costs, executor.server)
+    yield Started(
+        lane,
+        drafter.name,
+        task.depth,
+        params,
+        prompt_tokens=len(tokens),
+        rule="" if executor.server else task.rule.name,
+        lossless=task.rule.lossless,
+        costs=drafter.costs,
+        server=executor.server,
+    )
     with executor.allocated(transcript.limit):
         while transcript.reason is None:
             number = transcript.cycle
@@ -267,8 +285,11 @@ class HostExecutor:
 
     server = ""
 
-    def __init__(self, task: Task, sampler: Sampler | None = None, eager: str | None = None) -> None:
-        self.task, self.drafter, self.eager = task, task.drafter, eager
+    def __init__(
+        self, task: Task, sampler: Sampler | None = None, eager: str | None = None, on_read: OnRead | None = None
+    ) -> None:
+        """Take a task. `on_read` is told how much of a long prompt is read."""
+        self.task, self.drafter, self.eager, self.on_read = task, task.drafter, eager, on_read
         self.sampler = sampler or task.rule.sampler(task.params.seed)
         self.cache: Any = None  # the target's; `allocated` makes it
 
@@ -282,6 +303,7 @@ class HostExecutor:
         self.sampler.at(len(tokens))
         proposal, draft_s, failure = self.draft(tokens, k) if k or not cache.length else (Proposal(), 0.0, "")
         start = time.perf_counter()
+        self.read_in_pieces(tokens)
         # One pass reads the tokens that are not cached yet, and the whole draft.
         block = [*tokens[cache.length :], *proposal.tokens]
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
@@ -293,6 +315,17 @@ class HostExecutor:
         verify_s = time.perf_counter() - start
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, draft_s, verify_s, failure=failure)
+
+    def read_in_pieces(self, tokens: Sequence[int]) -> None:
+        """Read a long prompt, except its last piece, with or without `on_read`: pieces can round differently."""
+        last = len(tokens) - PIECE
+        report = self.on_read if self.cache.length < last else None
+        while (read := self.cache.length) < last:
+            if report:
+                report(self.task.lane, read, len(tokens))
+            self.task.target.forward(tokens[read : min(read + PIECE, last)], self.cache)
+        if report:
+            report(self.task.lane, last, len(tokens))
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:
         """Return a checked proposal, which is empty if the drafter failed, its seconds, and the reason of a failure."""
@@ -327,8 +360,12 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int, trees: bool = Tr
         raise DraftError("the draft is a tree, and this rule or target takes only chains")
     if proposal.max_depth > k:
         raise DraftError(f"the draft is deeper than the {k} tokens that were requested")
-    if not all(type(token) is int and 0 <= token < vocabulary for token in proposal.tokens):
+    if not all(type(token) is int for token in proposal.tokens):
+        raise DraftError("the draft's tokens must be of the type int: convert those of NumPy or torch by int()")
+    if not all(0 <= token < vocabulary for token in proposal.tokens):
         raise DraftError("the draft holds a token outside the vocabulary")
+    if not isinstance(proposal.seconds, tuple) or len(proposal.seconds) not in (0, n):
+        raise DraftError("the draft's seconds must be a tuple, empty or with a number for each token")
     if proposal.probs is not None:
         if tuple(proposal.probs.shape) != (n, vocabulary):
             raise DraftError(f"the draft's probabilities have shape {tuple(proposal.probs.shape)}")

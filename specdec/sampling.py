@@ -105,10 +105,23 @@ def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
         logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(params.temperature, MIN_TEMPERATURE)
     if not 0 < params.top_k < logits.shape[-1]:
         return apply_top_p(normalised(logits.softmax(dim=-1)), params.top_p)
-    # Ids are sorted, so that top-p drops the highest ids first among equally likely ones.
-    keep = logits.topk(params.top_k, dim=-1, sorted=False).indices.sort(dim=-1).values
+    keep = highest_ids(logits, params.top_k)
     distribution = apply_top_p(normalised(logits.gather(-1, keep).softmax(dim=-1)), params.top_p)
     return torch.zeros_like(logits).scatter_(-1, keep, distribution)
+
+
+def highest_ids(logits: Tensor, count: int) -> Tensor:
+    """Return the ids of the `count` highest logits of each row, in ascending order; of equal logits, the lowest ids.
+
+    [n, V] -> [n, count]. Its shapes do not depend on the values, so that CUDA graphs can capture it.
+    """
+    least = logits.topk(count, dim=-1, sorted=False).values.amin(dim=-1, keepdim=True)
+    above, equal = logits > least, logits == least
+    room = count - above.sum(dim=-1, keepdim=True)
+    chosen = above | equal & (equal.cumsum(dim=-1) <= room)
+    last = logits.shape[-1] - 1
+    ids = torch.where(chosen, torch.arange(last + 1, device=logits.device), last)
+    return ids.topk(count, dim=-1, largest=False, sorted=True).values
 
 
 def normalised(probs: Tensor) -> Tensor:

@@ -217,6 +217,8 @@ BAD = {
     "id NaN": chained(float("nan")),
     "id 1.0": chained(1.0),
     "id of another library": chained(torch.tensor(1)),
+    "no seconds": lambda k: Proposal.chain([1] * k, seconds=None),
+    "seconds of other tokens": lambda k: Proposal.chain([1] * k, seconds=(0.1,) * (k + 1)),
     "parents without tokens": lambda k: Proposal((), (-1,) * k),
     "NaN in the distribution": spoiled(float("nan")),
     "negative distribution": spoiled(-0.1),

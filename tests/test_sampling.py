@@ -28,7 +28,7 @@ LOGITS = torch.tensor([[1.0, 3.0, 3.0, -2.0, 0.5]], dtype=torch.float64)
 
 def over_the_vocabulary(logits: torch.Tensor, k: int, p: float) -> torch.Tensor:
     """Top-p after top-k as it reads: every token that top-k drops has no chance, and all are sorted."""
-    keep = logits.topk(k, dim=-1).indices
+    keep = logits.sort(dim=-1, descending=True, stable=True).indices[:, :k]  # of equal logits the lowest ids
     probs = torch.full_like(logits, float("-inf")).scatter(-1, keep, logits.gather(-1, keep)).softmax(-1)
     ordered, order = probs.sort(dim=-1, descending=True, stable=True)
     kept = torch.zeros_like(probs).scatter(-1, order, (ordered.cumsum(-1) - ordered < p).to(probs)) * probs

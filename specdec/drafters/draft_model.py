@@ -36,7 +36,7 @@ class DraftModelDrafter(ChainDrafter):
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if len(tokens) > self.capacity:
-            raise ValueError(f"the text is longer than the {self.capacity} tokens that the draft model reads")
+            return Proposal()  # the draft model cannot read so long a text
         pending = self._catch_up(tokens)
         if k == 0 and pending[:-1]:
             self.step(pending[:-1])  # only fills the cache

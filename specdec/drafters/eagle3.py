@@ -31,8 +31,8 @@ from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
 
 BREADTH = 3  # the most children of a node, and the most expanded nodes of a level
-DEPTH = 8  # the most levels of a greedy tree
-NODES = 7  # the most nodes of a tree; with the text's last token they make 8 rows, and more are slow on a CPU
+# The most nodes of a tree, and so its most levels. With the text's last token they make 8 rows; more are slow on a CPU.
+NODES = 7
 
 
 def default_taps(layers: int) -> tuple[int, int, int]:
@@ -96,7 +96,7 @@ class Eagle3Head:
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
     def new_cache(self, capacity: int) -> StaticCache:
-        return self.decoder.new_cache(capacity + BREADTH * DEPTH)  # with room for a tree's expanded nodes
+        return self.decoder.new_cache(capacity + BREADTH * NODES)  # with room for a tree's expanded nodes
 
     def fuse(self, states: Mapping[int, Tensor], places: slice | Tensor) -> Tensor:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
@@ -255,7 +255,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
         best: list[int] = []
         root = self._features[-1:]
         states = self.extend(pending)
-        for level in range(min(k, DEPTH)):
+        for level in range(min(k, NODES)):
             if level:  # read all expanded nodes again, which is cheaper than masks over cached nodes
                 expanded += frontier
                 states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]

@@ -1,19 +1,13 @@
 """Choose what computes the cycles of a lane: the host, or captured graphs on a GPU."""
 
-import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from collections.abc import Generator
 
 import torch
 
 from .. import loop
 from ..events import Event
 from ..gpu.lane import CudaExecutor, EagerExecutor, reason_against, target_of
-from ..loop import CycleResult, HostExecutor, Task
-from ..types import Proposal
-
-PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
-OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
+from ..loop import HostExecutor, OnRead, Task
 
 
 def run_task(task: Task, on_read: OnRead | None = None) -> Generator[Event, None, None]:
@@ -23,33 +17,6 @@ def run_task(task: Task, on_read: OnRead | None = None) -> Generator[Event, None
     Raises Refused as `loop.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
-        return loop.generate(task, ReportingExecutor(task, on_read) if on_read else None)
+        return loop.generate(task, HostExecutor(task, on_read=on_read))
     reason = reason_against(task)
     return loop.generate(task, EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
-
-
-class ReportingExecutor(HostExecutor):
-    """Reads a long prompt piece by piece, and reports before each. The run is the same as without."""
-
-    def __init__(self, task: Task, on_read: OnRead) -> None:
-        super().__init__(task)
-        self.on_read = on_read
-        self.reading_s = 0.0  # of pieces that are read, and in no cycle's times yet
-
-    def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:
-        """Draft; in the prefill, which drafts nothing, then read all of the prompt but its last piece."""
-        result, start = super().draft(tokens, k), time.perf_counter()
-        last = 0 if self.cache.length else len(tokens) - PIECE
-        while (read := self.cache.length) < last:
-            self.on_read(self.task.lane, read, len(tokens))
-            self.task.target.forward(tokens[read : min(read + PIECE, last)], self.cache)
-        if last > 0:
-            self.on_read(self.task.lane, last, len(tokens))
-        self.reading_s = time.perf_counter() - start
-        return result
-
-    def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        """Count the reading as the target's pass."""
-        result = super().cycle(tokens, k)
-        seconds, self.reading_s = self.reading_s, 0.0
-        return replace(result, verify_s=result.verify_s + seconds)

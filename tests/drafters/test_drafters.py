@@ -124,8 +124,7 @@ def test_a_fault_costs_its_cycle_and_no_more(make: Make, how: str) -> None:
 def test_draft_model_stops_at_its_own_context() -> None:
     drafter = DraftModelDrafter(TableModel(9, seed=4, context=12))
     assert len(drafter.propose(TEXT, 8, WARM, RandomSampler(1))) == 4
-    with pytest.raises(ValueError, match="longer than the 5 tokens that the draft model reads"):
-        DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomSampler(1))
+    assert not DraftModelDrafter(TableModel(9, seed=4, context=5)).propose(TEXT, 8, WARM, RandomSampler(1))
 
 
 def test_a_draft_model_serves_one_run() -> None:

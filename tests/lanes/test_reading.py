@@ -7,7 +7,7 @@ import pytest
 
 from specdec import Engine, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
-from specdec.lanes.executor import PIECE
+from specdec.loop import PIECE
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
