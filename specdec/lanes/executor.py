@@ -16,20 +16,23 @@ PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
 OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
 
 
-def run_task(task: Task, on_read: OnRead | None = None) -> Generator[Event, None, None]:
+def run_task(task: Task, on_read: OnRead = lambda lane, done, total: None) -> Generator[Event, None, None]:
     """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
 
     `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.
     Raises Refused as `loop.generate` does.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
-        return loop.generate(task, ReportingExecutor(task, on_read) if on_read else None)
+        return loop.generate(task, PiecewiseExecutor(task, on_read))
     reason = reason_against(task)
     return loop.generate(task, EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
 
 
-class ReportingExecutor(HostExecutor):
-    """Reads a long prompt piece by piece, and reports before each. The run is the same as without."""
+class PiecewiseExecutor(HostExecutor):
+    """Reads a long prompt piece by piece, and reports before each.
+
+    Every run does: sums over pieces round differently, so that a seed could give another text to a run that reports.
+    """
 
     def __init__(self, task: Task, on_read: OnRead) -> None:
         super().__init__(task)
