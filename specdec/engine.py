@@ -25,7 +25,6 @@ import torch
 from .drafters.base import Drafter
 from .events import Event, SPECULATIVE
 from .families import hub, presets, zoo
-from .figures import machine
 from .gpu.lane import release_memory
 from .lanes import stored
 from .lanes.default import choose, USUAL_K
@@ -88,7 +87,7 @@ class Engine:
             target: "embedded", "smollm2", a folder, a GGUF file, a name on the Hub, or a causal language model of
                 transformers, which then needs its `tokenizer`. `TARGET + DRAFT` names a pair.
             draft: a draft model or a head of a published layout, named or in memory like the target; or a list of them.
-            dtype: "float32", "bfloat16", "int8" or "gguf" (the codes of a GGUF file); by default the fastest one.
+            dtype: "float32", "bfloat16", "int8", "int7" or "gguf" (the codes of a GGUF file); by default the fastest.
             device: "cpu", "cuda", or "auto": a GPU if one works.
             spared_cores: processors that torch leaves to other programs.
 
@@ -98,6 +97,8 @@ class Engine:
         in_memory = not isinstance(target, str | Path)
         if any(isinstance(each, str | Path) == in_memory for each in drafts):
             raise Refused("name both target and draft, or give both as models in memory")
+        if drafts and not in_memory and (pair := presets.parse_pair(str(target))):
+            target, drafts = pair.target, [*pair.drafts, *drafts]
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
         self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
@@ -131,15 +132,15 @@ class Engine:
         Raises Refused as `models` and `choose` do.
         """
         if missing := [name for name in self._names() if not hub.is_here(name)]:
-            with closing(hub.fetch(missing, machine.free_memory() or hub.ANY)) as fetching:
+            with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
                 for step in fetching:
                     on_step(step)
         if self._models is None:
             if zoo.resolve_device(self._device) == "cpu":
-                watch("compile", lambda report: native.library(), on_step)
-            watch("load", lambda report: self.models, on_step)
+                run_in_thread("compile", lambda report: native.library(), on_step)
+            run_in_thread("load", lambda report: self.models, on_step)
         if measure or inner_drafter(drafter):
-            watch("measure", lambda report: self.choose(drafter, k, temperature, report=report), on_step)
+            run_in_thread("measure", lambda report: self.choose(drafter, k, temperature, report=report), on_step)
 
     def choose(
         self,
@@ -231,7 +232,7 @@ class Engine:
         self,
         request: RunRequest,
         on_step: OnStep = lambda step: None,
-        on_read: OnRead | None = None,
+        on_read: OnRead = lambda lane, done, total: None,
         *,
         measure: bool = True,
         kind: str = "",
@@ -297,7 +298,7 @@ class Engine:
         return family
 
 
-def watch(name: StepName, work: Callable[[Report], object], on_step: OnStep) -> None:
+def run_in_thread(name: StepName, work: Callable[[Report], object], on_step: OnStep) -> None:
     """Do the work in a thread. Call `on_step` with how far it is, several times a second, and when it is done.
 
     If `on_step` raises, so does the work at its next report: a CancelledError, which is no Exception that it catches.

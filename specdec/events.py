@@ -8,7 +8,6 @@ token. Times are seconds on the lane's clock, which runs only while the lane wor
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -81,7 +80,7 @@ class Started:
     params: SamplingParams
     prompt_tokens: int
     rule: str = ""
-    lossless: bool = True  # the rule; see also `lost_drafts`
+    lossless: bool = True  # the rule; see also `is_lossless` of `traces/cycle.py`
     costs: Costs | None = None  # used by drafters that choose the depth themselves
     server: str = ""  # kind and version of the server, if another engine computed this lane
     guided: bool | None = None  # only in old traces: the run decoded under a grammar
@@ -171,20 +170,6 @@ class Finished:
 
 
 Event = Started | Drafted | Verified | Committed | Failed | Finished
-
-
-def lost_drafts(events: Iterable[Event], lane: str) -> int:
-    """Count the lane's cycles in which its drafter failed, at a temperature above 0.
-
-    A drafter can fail because of the tokens that it drew. The run goes on as if it had not drawn any, so that its text
-    may no longer follow the target's distribution, whatever the rule.
-    """
-    temperature, count = 0.0, 0
-    for event in events:
-        if event.lane == lane and isinstance(event, Started):
-            temperature = event.params.temperature
-        count += event.lane == lane and isinstance(event, Failed) and event.where == "drafter"
-    return count if temperature else 0
 
 
 KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in typing.get_args(Event)}

@@ -286,7 +286,11 @@ class HostExecutor:
     server = ""
 
     def __init__(
-        self, task: Task, sampler: Sampler | None = None, eager: str | None = None, on_read: OnRead | None = None
+        self,
+        task: Task,
+        sampler: Sampler | None = None,
+        eager: str | None = None,
+        on_read: OnRead = lambda lane, read, total: None,
     ) -> None:
         """Take a task. `on_read` is told how much of a long prompt is read."""
         self.task, self.drafter, self.eager, self.on_read = task, task.drafter, eager, on_read
@@ -319,13 +323,12 @@ class HostExecutor:
     def read_in_pieces(self, tokens: Sequence[int]) -> None:
         """Read a long prompt, except its last piece, with or without `on_read`: pieces can round differently."""
         last = len(tokens) - PIECE
-        report = self.on_read if self.cache.length < last else None
+        if self.cache.length >= last:
+            return
         while (read := self.cache.length) < last:
-            if report:
-                report(self.task.lane, read, len(tokens))
+            self.on_read(self.task.lane, read, len(tokens))
             self.task.target.forward(tokens[read : min(read + PIECE, last)], self.cache)
-        if report:
-            report(self.task.lane, last, len(tokens))
+        self.on_read(self.task.lane, last, len(tokens))
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:
         """Return a checked proposal, which is empty if the drafter failed, its seconds, and the reason of a failure."""

@@ -40,14 +40,15 @@ class RuleFacts(NamedTuple):
     name: str  # in traces
     lossless: bool = True
     trees: bool = True  # judges trees, not only chains
+    own_draws: bool = False  # the text consists only of the target's own draws, so that no drafter can bias it
 
 
 # By the name in settings. `rules.RULES` has the classes, which read their facts here; only that of `verify.py`, which
 # imports nothing of this, repeats its own, and a test compares them.
 RULE_FACTS = {
     "rejection": RuleFacts("rejection sampling"),
-    "match": RuleFacts("sample and match"),
-    "shared_noise": RuleFacts("shared noise"),
+    "match": RuleFacts("sample and match", own_draws=True),
+    "shared_noise": RuleFacts("shared noise", own_draws=True),
     "block": RuleFacts("block verification", trees=False),
     "typical": RuleFacts("typical acceptance", lossless=False),
 }

@@ -264,8 +264,8 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
-    """Fetch, compile, load and measure what a run of this target needs that leaves drafter and K open."""
+def choose(engines: Engines, send: Send, target: str, device: str) -> None:
+    """Prepare a run of this target that leaves drafter and K open, and send what is chosen for it."""
     engine = engines.get(target, device)
     engine.prepare(on_step=send)
     send(engine.choose())
@@ -322,4 +322,4 @@ def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, dr
         send(state)
 
 
-CALLS: dict[str, Callable[..., None]] = {"prepare": prepare, "run": run, "certify": certify}
+CALLS: dict[str, Callable[..., None]] = {"choose": choose, "run": run, "certify": certify}

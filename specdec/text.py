@@ -55,7 +55,8 @@ class Pieces:
     def piece(self, token: int) -> str:
         """Return the token's text for display. If its bytes are not valid UTF-8, each is shown in hex, like <0xF0>."""
         if token in self._special:
-            return str(self._tokenizer.id_to_token(token))
+            name = str(self._tokenizer.id_to_token(token))
+            return name if name[:1] + name[-1:] in ("<>", "[]") else f"<{name}>"  # so that none looks like text
         data = self.bytes(token)
         try:
             return data.decode()

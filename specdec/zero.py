@@ -46,8 +46,8 @@ class ZeroProcess(EngineProcess):
     def call(self, name: str, *arguments: Any) -> Answers:
         if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
-        if name == "prepare" and arguments[0] == self._pair:
-            return (step for step in list[Step]())  # the pair is always ready
+        if name == "choose" and arguments[0] == self._pair:
+            return (choice for choice in [self._engine.choose(measure=False)])  # the pair is always ready
         return super().call(name, *arguments)
 
     def _run(self, *arguments: Any) -> Generator[Any, None, None]:

@@ -181,6 +181,7 @@ def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) 
         (["x", "--drafter", "magic"], "there is no drafter 'magic'; choose from draft_model"),
         (["x", "--drafter", "eagle3:tree", "--rule", "block"], "judges chains only"),
         ([" ", "--server", "http://127.0.0.1:9"], "prompt is empty"),
+        (["x", "--server", "http://127.0.0.1:9", "--device", "auto"], "the server has its own models"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(

@@ -17,9 +17,12 @@ from transformers import AutoTokenizer
 from specdec import Drafter, Engine, Event, Proposal, SamplingParams
 from specdec.engine import RunFailed
 from specdec.events import Drafted
+from specdec.families import hub, zoo
 from specdec.lanes import stored
 from specdec.messages import Refused
 from specdec.rules import BlockVerification
+from specdec.sampling import Sampler
+from specdec.types import Verdict
 from specdec.verify import RejectionSampling
 from tests.families import toypairs
 from tests.tokens import ids
@@ -48,6 +51,21 @@ class Echo(Drafter):
 
     def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         return Proposal.chain([tokens[-1]] * k) if k else Proposal()
+
+
+class Biased(RejectionSampling):
+    def verify(self, proposal: Proposal, rows: torch.Tensor, sampler: Sampler) -> Verdict:
+        return super().verify(proposal, rows.roll(1, -1), sampler)
+
+
+def test_a_pair_takes_further_drafts(monkeypatch) -> None:
+    fetched = list[str]()
+    monkeypatch.setattr(hub, "is_here", lambda name: False)
+    monkeypatch.setattr(hub, "fetch", lambda names, device: (fetched.append(name) for name in names))
+    monkeypatch.setattr(zoo, "load_pair", lambda *names, **_: pytest.fail(str(names)))
+    with pytest.raises(pytest.fail.Exception, match=re.escape("('a/t', 'a/d', 'a/d2')")):
+        Engine("a/t + a/d", "a/d2", device="cpu").prepare()
+    assert fetched == ["a/t", "a/d", "a/d2"]
 
 
 def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
@@ -88,6 +106,8 @@ def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
     run = engine.race(PROMPT, Echo(), 2, rule=RejectionSampling(), params=SHORT)
     assert ids(run.events, "speculative") == plain and run.figures["alpha"] is not None
     assert {len(event.tokens) for event in run.events if isinstance(event, Drafted)} == {1, 2}
+    run = engine.race(PROMPT, Echo(), 2, rule=Biased(), params=SHORT)
+    assert ids(run.events, "speculative") != plain == ids(run.events, "plain")  # it does not bias its own control
     with pytest.raises(ValueError, match="a list is no drafter"):
         engine.race(PROMPT, [1], 2)
     with pytest.raises(ValueError, match="a Echo is no rule"):

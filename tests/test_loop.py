@@ -20,7 +20,6 @@ from specdec.events import (
     Event,
     Failed,
     Finished,
-    lost_drafts,
     PLAIN,
     SPECULATIVE,
     Started,
@@ -30,8 +29,10 @@ from specdec.loop import generate, HostExecutor, Task
 from specdec.messages import Refused
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import Case, TableModel
+from specdec.rules import SampleAndMatch, SharedNoise
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.traces.audit import audit
+from specdec.traces.cycle import lost_drafts
 from specdec.traces.file import Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling, Rule
@@ -284,6 +285,24 @@ def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so(
         plain = run(task(NoDrafter(), params, lane=PLAIN))
         assert lost_drafts([*plain, *trace.events], PLAIN) == 0
     assert lost_drafts(run(task(params=WARM, target=BadTarget(12, seed=1))), SPECULATIVE) == 0  # no drafter's failure
+
+
+@pytest.mark.parametrize("rule", [SampleAndMatch(), SharedNoise()], ids=lambda rule: rule.name)
+def test_where_the_target_draws_every_token_a_lost_draft_biases_nothing(rule: Rule) -> None:
+    case = Case(3, 1, 2)
+
+    def run_case(sampler: Sampler) -> tuple[int, ...]:
+        one = case.task(SampleAndMatch(), Squeamish(case.models()[1]))
+        return tuple(ids(generate(one, HostExecutor(one, sampler))))
+
+    assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) < 1e-9
+    trace = Trace(Header("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), WARM, rule=rule))))
+    (account,) = audit(trace.header.lanes, trace.events)
+    assert any(isinstance(event, Failed) for event in trace.events) and not account.unchecked
+    assert trace.summary()["settings"]["lossless"] is account.lossless is True
+    assert f"{rule.name}, lossless" in describe_run(trace.events)
+    if rule.name == "shared noise":
+        assert ids(trace.events) == ids(run(task(NoDrafter(), WARM, rule=rule)))
 
 
 def test_a_rule_that_does_not_say_so_judges_no_trees() -> None:

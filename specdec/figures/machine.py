@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 MMAP_THRESHOLD = -3  # the option of `mallopt`
+ANY = 2**62  # bytes of memory, if there is no limit
 LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned to the system
 
 
@@ -43,6 +44,19 @@ def free_memory() -> int | None:
         cached = next(line for line in stat.splitlines() if line.startswith("inactive_file"))  # freed when needed
         limits.append(int(most) - int(used) + int(cached.split()[1]))
     return min(limits, default=None)
+
+
+def room(device: str) -> int:
+    """Return how many bytes a model may take on a device: "cpu", "cuda", or "auto" for a GPU if there is one.
+
+    A program without torch takes a GPU for empty, since the engine's process frees the pair that it holds there.
+    If nothing is known, it is `ANY`.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    on_gpu = None if device == "cpu" else gpu_memory()
+    return on_gpu or free_memory() or ANY
 
 
 def give_memory_back() -> None:

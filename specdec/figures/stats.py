@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from ..events import Committed, Counted, Drafted, Event, Finished, Started, Verified
+from ..events import Committed, Counted, Drafted, Event, Finished, PLAIN, SPECULATIVE, Started, Verified
 from ..types import Tree
 from .theory import accounted_speedup
 
@@ -157,7 +157,7 @@ class Comparison:
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> Comparison:
         events = list(events)
-        return cls(LaneStats.from_events(events, "speculative"), LaneStats.from_events(events, "plain"))
+        return cls(LaneStats.from_events(events, SPECULATIVE), LaneStats.from_events(events, PLAIN))
 
     @property
     def step(self) -> float | None:

@@ -33,8 +33,8 @@ def choose(
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
     If no depth is expected to save time, the depth is 1; "none" has depth 0. Unless `measure`, nothing is measured:
-    drafters whose costs are unknown are left out, and if all are, the first has the usual depth. `adaptive` always
-    measures its drafter.
+    drafters whose costs are unknown are left out. If all are, or none drafts, the first has the usual depth.
+    `adaptive` always measures its drafter.
     """
     if drafter == "none":
         return Choice(drafter, 0)
@@ -46,10 +46,7 @@ def choose(
     else:
         names = [drafter] if not k and drafter in family.drafters and acceptance(family, drafter, temperature) else []
     measured_names = names if measure else [name for name in names if name in family.costs]
-    if not measured_names:
-        first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
-        return Choice(first, k or USUAL_K)
-    best = Choice(measured_names[0], 1)
+    choices = list[Choice]()
     for name in measured_names:
         try:
             costs = probe(family, name, report).at(temperature)
@@ -57,15 +54,18 @@ def choose(
             if drafter != DEFAULT_DRAFTER:
                 raise
             continue
-        choices = [
+        depths = [
             Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
             for depth in ([k] if k else DEPTHS)
         ]
-        threshold = NEARLY_BEST * max(choice.speedup for choice in choices)
-        shallow = next(choice for choice in choices if choice.speedup >= threshold)
-        best = max(best, shallow, key=lambda choice: choice.speedup)
-        if best.speedup >= ENOUGH_SPEEDUP:
+        threshold = NEARLY_BEST * max(choice.speedup for choice in depths)
+        choices.append(next(choice for choice in depths if choice.speedup >= threshold))
+        if choices[-1].speedup >= ENOUGH_SPEEDUP:
             break
+    if not choices:
+        first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
+        return Choice(first, k or USUAL_K)
+    best = max(choices, key=lambda choice: choice.speedup)
     return best if k or best.speedup > 1.0 else replace(best, k=1)
 
 

@@ -10,7 +10,7 @@ from ..gpu.lane import CudaExecutor, EagerExecutor, reason_against, target_of
 from ..loop import HostExecutor, OnRead, Task
 
 
-def run_task(task: Task, on_read: OnRead | None = None) -> Generator[Event, None, None]:
+def run_task(task: Task, on_read: OnRead = lambda lane, done, total: None) -> Generator[Event, None, None]:
     """Run `task` in a `DeviceCycle` if its target is on a GPU and its drafter allows it, else by the host's executor.
 
     `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.

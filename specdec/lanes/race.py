@@ -65,7 +65,7 @@ def race_lanes(
     details: bool = True,
     rule: str | Rule = "rejection",
     peer: bool = False,
-    on_read: OnRead | None = None,
+    on_read: OnRead = lambda lane, done, total: None,
 ) -> Generator[Event, None, None]:
     """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers as a lane.
 
@@ -79,7 +79,7 @@ def race_lanes(
     lanes = {SPECULATIVE: run_task(task(drafter, k, rule=judge), on_read)}
     if peer:
         lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
-    # By the same rule, so that both have the same kind of sampler.
-    plain_rule = judge if judge.lossless else RejectionSampling()
+    # By the same rule, so that both have the same kind of sampler. A rule of the user's own could bias its control.
+    plain_rule = judge if judge.lossless and type(judge) in rules.RULES.values() else RejectionSampling()
     lanes[PLAIN] = run_task(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
     return interleave(lanes)

@@ -20,7 +20,7 @@ from ..rules import RULES
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .enumeration import completed, JointDistribution, output_distribution, total_variation
+from .enumeration import completed, JointDistribution
 from .warp import warped
 
 PROMPT = (0,)
@@ -233,12 +233,6 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
         return tuple(tokens)
 
     return run
-
-
-def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> tuple[float, int]:
-    """Return the total variation between the shipped loop's distribution and the target's, and the number of paths."""
-    distribution, count = output_distribution(run_loop(lambda: case.task(RULES[rule]())), limit)
-    return total_variation(distribution, case.exact_distribution()), count
 
 
 CHAINS = ("model", "point")

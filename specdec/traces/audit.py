@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..events import Event, Finished, lost_drafts, Started, UNNAMED, Verified
+from ..events import Event, Finished, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
 from .cycle import (
     AuditedCycle,
     contradiction,
     cycles,
+    is_lossless,
     label,
     LOSSLESS,
+    lost_drafts,
     MAX_NAME,
     NOISE,
     REJECTION,
@@ -128,16 +130,15 @@ class Auditor:
             result.server = self.started.server
             # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
             result.rule = "" if result.server else self.started.rule or REJECTION
-            result.lossless = self.started.lossless if result.rule in LOSSLESS else None
+            result.lossless = is_lossless(events, result.lane) if result.rule in LOSSLESS else None
             if self.started.guided:
                 result.not_reported("texts decoded under a grammar, which is not checked")
 
     def run(self) -> None:
         result = self.result
-        if result.lossless not in (None, LOSSLESS.get(result.rule)):
+        if self.started and self.started.lossless != LOSSLESS.get(result.rule, self.started.lossless):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
-        if self.lost and result.lossless:
-            result.lossless = None
+        if result.rule in LOSSLESS and result.lossless is None:
             result.not_reported("drafts that were lost because the drafter failed", self.lost)
         if self.started and not 0 <= self.started.k <= MAX_DRAFT_TOKENS:
             result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=self.started.k)
@@ -211,9 +212,11 @@ class Auditor:
         result, finished, started = self.result, self.finished, self.started
         committed, last = [cycle.committed for cycle in self.cycles], max(0, result.cycles - 1)
         pieces = [piece for event in committed for piece in event.pieces]
+        end = pieces.pop() if pieces and finished and finished.reason == "end" else ""  # it may not be in the text
         if not (started and started.params.stop) and not any(map(NOT_IN_TEXT.fullmatch, pieces)):
             for event in committed:
-                if event.text != "".join(event.pieces):
+                text = "".join(event.pieces)
+                if event.text != text and (event is not committed[-1] or event.text + end != text):
                     result.fault(event.cycle, "the text differs from the text of the tokens")
         count = finished.tokens if finished else result.tokens
         if count != result.tokens or (started and result.tokens > started.params.max_tokens):

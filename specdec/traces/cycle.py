@@ -1,11 +1,11 @@
 """Group a lane's events by cycle, and check that draft, verdict and committed tokens do not contradict each other."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from ..events import Committed, Drafted, Event, Position, Verified
+from ..events import Committed, Drafted, Event, Failed, Position, Started, Verified
 from ..messages import TranslatableText
 from ..methods import RULE_FACTS
 from ..types import Tree
@@ -14,6 +14,7 @@ REJECTION = RULE_FACTS["rejection"].name  # the names of rules in traces
 NOISE = RULE_FACTS["shared_noise"].name
 BLOCK = RULE_FACTS["block"].name
 LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
+OWN_DRAWS = {rule.name for rule in RULE_FACTS.values() if rule.own_draws}
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 
@@ -88,6 +89,24 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
         elif isinstance(event, Committed):
             yield AuditedCycle(drafted, verified, event)
             drafted = verified = None
+
+
+def lost_drafts(events: Sequence[Event], lane: str) -> int:
+    """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text.
+
+    The run goes on as if it had not drawn any. This biases nothing at temperature 0, nor where the text consists only
+    of the target's own draws.
+    """
+    started = next((event for event in events if isinstance(event, Started) and event.lane == lane), None)
+    if started is None or not started.params.temperature or started.rule in OWN_DRAWS:
+        return 0
+    return sum(isinstance(event, Failed) and event.lane == lane and event.where == "drafter" for event in events)
+
+
+def is_lossless(events: Sequence[Event], lane: str) -> bool | None:
+    """Say whether the lane's text follows the target's distribution: what its rule says; None if drafts were lost."""
+    started = next((event for event in events if isinstance(event, Started) and event.lane == lane), None)
+    return None if started is None or (started.lossless and lost_drafts(events, lane)) else started.lossless
 
 
 def chances(x: Position) -> tuple[float, float]:

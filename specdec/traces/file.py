@@ -13,12 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, lost_drafts, SCHEMA, Started, to_dict, Verified
+from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, Started, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
 from ..paths import write_text
-from .cycle import cycles
+from .cycle import cycles, is_lossless
 from .drawn import draw
 from .shape import ShapeCheck
 
@@ -123,8 +123,8 @@ class Trace:
         texts = self._texts()
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
-        if settings.get("lossless") and lost_drafts(self.events, lane):
-            settings["lossless"] = None
+        if settings:
+            settings["lossless"] = is_lossless(self.events, lane)
         comparison = Comparison.from_events(self.events)
         busy_before = self.header.machine.get("busy") is True and comparison.is_measured_here
         if started and started.server:
@@ -188,7 +188,7 @@ class Trace:
 
 def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
     """Make the header of a run that starts now, on this machine. `models` are the facts of `Family.describe`."""
-    lanes = ("speculative", "transformers", "plain") if peer else ("speculative", "plain")
+    lanes = (SPECULATIVE, PEER, PLAIN) if peer else (SPECULATIVE, PLAIN)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], machine.describe() | {"busy": machine.busy()}
     return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)

@@ -76,7 +76,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
     """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. A notice above the tabs names wrong values."""
 
     def follow(request: gr.Request) -> list[Any]:
-        session.prepare()
+        session.warm_up()
         query = request.query_params
         opened, no_tab = tab_of_link(query, TABS)
         settings, trouble = from_link(query, fields["target"].value)

@@ -49,11 +49,6 @@ def drafter_of(kind: str) -> str:
     return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
-def memory() -> int:
-    """Return the bytes of memory for models, on the GPU if there is one; a very large number if that is unknown."""
-    return machine.gpu_memory() or machine.free_memory() or hub.ANY
-
-
 def is_offered(target: Any) -> bool:
     """Whether a visitor may run this target. Some hosts allow pairs that are not in the menu."""
     if target in targets():

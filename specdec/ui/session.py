@@ -4,7 +4,7 @@ The engine has its own process (`process.py`), so the page does not need torch. 
 because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead of
 Gradio's, because ours shows them their place, and they can leave it.
 
-Gradio can cancel a generator only between two yields. Therefore every generator here yields at least every half second,
+Gradio can cancel a generator only between two yields. Therefore every generator here yields about every half second,
 if necessary without text.
 """
 
@@ -26,13 +26,13 @@ from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..progress import Step
 from ..settings import RunRequest
-from . import menu, recorded
+from . import recorded
 from .gateway.turns import Ticket, Turns
 from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
 from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
 
 LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download
-PREPARE_AFTER_S = 1.0  # how long `prepare` waits, so that the browser gets the first screen first
+PREPARE_AFTER_S = 1.0  # how long `warm_up` waits, so that the browser gets the first screen first
 EXPECTED_S = {"run": 6.0, "certificate": 15.0}  # initial guesses of the duration of a turn
 STEPS_S = {"compile": 11.0, "load": 6.0, "measure": 10.0}  # what the steps of preparing take on two quiet cores
 
@@ -63,11 +63,11 @@ class Session:
         self.process = EngineProcess()
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
-        self.choices: dict[str, Choice] = {}  # target -> the drafter and K that `prepare` chose, with nothing given
-        self.preparing: Step | None = None  # how far `_prepared` is, for everybody who waits for it
+        self.choices: dict[str, Choice] = {}  # target -> the drafter and K that are chosen if none is given
+        self.preparing: Step | None = None  # how far `_choose` is, for everybody who waits for it
         self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
-        self._preparing = False
+        self._warming_up = False
 
     def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
         """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
@@ -115,7 +115,7 @@ class Session:
             yield Notice("done", remark)  # the player says that it is done
         except Exception as error:
             unwritten = say("unwritten", total=request.params.max_tokens)
-            yield explained(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
+            yield last_notice(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
 
     def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Notice]:
         """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
@@ -134,7 +134,7 @@ class Session:
                             raise TimeoutError
             yield Notice("done", say("certified"))
         except Exception as error:
-            yield explained(error, seconds)
+            yield last_notice(error, seconds)
 
     def check_rate(self) -> None:
         """Raise Refused if this visitor asks too often."""
@@ -172,7 +172,7 @@ class Session:
         try:
             if missing := [model for model in pair.models if not hub.is_here(model)]:
                 yield Notice("fetch", say("fetching_soon", name=missing[0]))
-                with contextlib.closing(hub.fetch(missing, menu.memory())) as states:
+                with contextlib.closing(hub.fetch(missing, self.device)) as states:
                     for step in states:
                         self.download = step
                         yield worded(step)
@@ -180,31 +180,31 @@ class Session:
             self.download = None
             self._downloading.release()
 
-    def prepare(self) -> None:
+    def warm_up(self) -> None:
         """Make the engine ready, in the background, a moment after this call. Later calls do nothing."""
-        if not self._preparing:
-            self._preparing = True
-            timer = threading.Timer(PREPARE_AFTER_S, self._prepare)
+        if not self._warming_up:
+            self._warming_up = True
+            timer = threading.Timer(PREPARE_AFTER_S, self._warm_up)
             timer.daemon = True
             timer.start()
 
-    def _prepare(self) -> None:
+    def _warm_up(self) -> None:
         """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
         for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
                 for _ in self.fetch(target):
                     pass
-                while not self._prepared(target):
+                while not self._choose(target):
                     while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
             except (Refused, RuntimeError) as error:
                 log.warning("%s is not prepared: %s", target, error)
 
-    def _prepared(self, target: str) -> bool:
+    def _choose(self, target: str) -> bool:
         """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
         try:
-            with contextlib.closing(self.process.call("prepare", target, self.device)) as call:
+            with contextlib.closing(self.process.call("choose", target, self.device)) as call:
                 for item in call:
                     if isinstance(item, Choice):
                         self.choices[target] = item
@@ -251,7 +251,7 @@ def read_so_far(step: Step, name: str = "reading") -> str:
     return say(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
 
 
-def explained(error: Exception, seconds: float, undone: str = "") -> Notice:
+def last_notice(error: Exception, seconds: float, undone: str = "") -> Notice:
     """Turn the error that ended a run into the last notice, one sentence. `undone` is added at the deadline."""
     if isinstance(error, Refused):
         return Notice("error", translated(error.args[0]))

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -178,6 +178,8 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     family = zoo.load(str(tmp_path), torch.float32)
     copies = ["prompt_lookup", "suffix", "none"]
     assert [*family.drafters] == [*copies, "early_exit", "draft_model", "draft_model:story"]
+    with pytest.raises(Refused, match="by the costs of draft_model:story: measure them first"):
+        family.lane("adaptive:draft_model:story", 64)
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
@@ -209,6 +211,14 @@ def test_no_more_threads_are_tried_than_the_environment_allows(monkeypatch, limi
     monkeypatch.setattr(torch, "set_num_threads", tried.append)
     monkeypatch.setenv("OMP_NUM_THREADS", limit)
     before = torch.get_num_threads()
+    forward, modes = family.target.forward, list[bool]()
+
+    def time_pass(*arguments: Any, **options: Any) -> torch.Tensor:
+        modes.append(torch.is_inference_mode_enabled())
+        return forward(*arguments, **options)
+
+    monkeypatch.setattr(family.target, "forward", time_pass)
     best = zoo.tune_threads(family, passes=1)
+    assert all(modes)
     assert {*tried, *([before] if counts else [])} == counts | ({before} if counts else set())
     assert 1 <= best <= int(limit or 4) and torch.get_num_threads() == before

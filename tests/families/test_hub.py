@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from specdec.families import hub
+from specdec.figures import machine
 from specdec.messages import Refused, TranslatableText
 from tests.families import hubserver
 
@@ -24,21 +25,22 @@ def server(monkeypatch, tmp_path) -> Iterator[hubserver.Hub]:
         yield server
 
 
-def refusal(name: str = "some/model", memory: int = 10**9) -> str:
+def refusal(name: str = "some/model") -> str:
     with pytest.raises(Refused) as refused:
-        list(hub.fetch([name], memory))
+        list(hub.fetch([name], "cpu"))
     assert isinstance(refused.value.args[0], TranslatableText) and not hub.is_on_disk(name)
     return str(refused.value)
 
 
 def test_a_stopped_download_goes_on_where_it_was_and_is_found_without_the_hub(server) -> None:
     server.held = 12_000_000
-    with contextlib.closing(hub.fetch(["some/model"], 10**9)) as states:
+    with contextlib.closing(hub.fetch(["some/model"], "cpu")) as states:
+        assert next(states).text == "some/model"  # before anything has arrived
         seen = next(state for state in states if state.done > 10_000_000)
     assert seen.text == "some/model" and seen.done < seen.total == len(CONTENT)
     assert not hub.is_here("some/model")
     server.release.set()
-    list(hub.fetch(["some/model"], 10**9))
+    list(hub.fetch(["some/model"], "cpu"))
     assert server.ranges and min(server.ranges) > 10_000_000
     server.close()
     place = hub.find("some/model")
@@ -68,7 +70,9 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(tmp_path, server, mo
 
 @pytest.mark.long
 def test_what_cannot_be_had_is_one_sentence(server, monkeypatch) -> None:
-    assert "needs about 0.0 GB of memory here" in refusal(memory=len(CONTENT))
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "free_memory", lambda: len(CONTENT))
+        assert "needs about 0.0 GB of memory here" in refusal()
     for name in ("config.json", "model.safetensors"):
         file = server.repositories["some/model"] / name
         content = file.read_bytes()

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+import torch
+
 from specdec.figures import machine
 
 
@@ -17,3 +20,13 @@ def test_in_a_container_pages_of_files_count_as_free(monkeypatch) -> None:
     assert machine.free_memory() == 4_000_000
     files[f"{group}max"] = "max\n"
     assert machine.free_memory() == 9000 * 1024
+
+
+@pytest.mark.parametrize("gpu", [None, 300])
+def test_a_model_has_the_room_of_its_device(gpu: int | None, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "gpu_memory", lambda: gpu)
+    monkeypatch.setattr(machine, "free_memory", lambda: 200)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: {"cuda:1": (100, 300)}[device])
+    assert [machine.room(device) for device in ("cpu", "auto", "cuda:1")] == [200, gpu or 200, 100]
+    monkeypatch.setattr(machine, "free_memory", lambda: None)
+    assert machine.room("cpu") == machine.ANY

@@ -8,6 +8,7 @@ import pytest
 
 from specdec.lanes import probe
 from specdec.lanes.default import Choice, choose
+from specdec.messages import Refused
 from specdec.methods import inner_drafter
 from specdec.types import Costs
 from tests.nodejs import TESTS
@@ -67,6 +68,15 @@ def test_what_was_chosen_stays(measured) -> None:
     assert not measured
     assert choose(pair, k=7).k == 7
     assert choose(pair, "quantised").drafter == "quantised"
+
+
+def test_where_no_candidate_drafts_a_chosen_depth_stays(monkeypatch) -> None:
+    def refuse(*_: Any) -> Costs:
+        raise Refused("it drafted nothing")
+
+    monkeypatch.setattr(probe, "measure_costs", refuse)
+    pair = family({"draft_model": CHEAP, "quantised": COPY})
+    assert choose(pair, k=5) == Choice("draft_model", 5) and choose(pair).k == 4
 
 
 def test_what_is_not_measured_has_the_usual_depth(measured) -> None:

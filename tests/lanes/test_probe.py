@@ -87,8 +87,12 @@ class Family:
     def __init__(self, clock: Clock, **how: Any) -> None:
         self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 
+    @property
+    def target(self) -> Target:
+        return Target(self.clock)
+
     def encode(self, text: str) -> list[int]:
-        return [0]
+        return list(range(len(text) % V))
 
     def lane(self, name: str, capacity: int) -> tuple[Target, Any]:
         return Target(self.clock), NoDrafter() if name == "none" else Guesser(self.clock, **self.how)
@@ -126,6 +130,11 @@ def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock) -> No
     assert costs.draw == pytest.approx(0.1, abs=0.01)
     assert costs.at(0.8).cycle(4) - costs.cycle(4) == pytest.approx(0.4, abs=0.04)
     assert costs.at(0.8).at(0.8) == costs.at(0.8)
+
+
+def test_a_target_of_a_short_context_is_measured_after_a_shorter_text(clock, monkeypatch) -> None:
+    monkeypatch.setattr(Target, "context", 32)
+    assert probe(Family(clock, **CHAIN, alpha=0.5), "guesser").cycle(2) > 1.0
 
 
 def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:

@@ -1,13 +1,15 @@
 """A long prompt is read in pieces: what is reported, that the run is the same as without, and that it can be left."""
 
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
-from specdec import Engine, SamplingParams
+from specdec import Engine, loop, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
 from specdec.loop import PIECE
+from specdec.models.view import TargetView
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
@@ -24,11 +26,23 @@ def committed(events: list[Event]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("drafter", ["draft_model", "eagle3", "early_exit"])
-def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: str) -> None:
+def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: str, monkeypatch) -> None:
     prompt, told = "Once there was a fox who lived by the sea. " * 30, list[tuple[str, int, int]]()
     request, count = RunRequest(prompt, drafter, 3, PARAMS), len(engine.models.encode(prompt))
     watched = list(engine.start(request, on_read=lambda *state: told.append(state)).events)
-    assert sorted(committed(watched)) == sorted(committed(list(engine.start(request).events)))
+    sizes, forward = list[int](), TargetView.forward
+
+    def count_tokens(view: TargetView, tokens: Sequence[int], *rest: Any) -> Any:
+        sizes.append(len(tokens))
+        return forward(view, tokens, *rest)
+
+    monkeypatch.setattr(TargetView, "forward", count_tokens)
+    unwatched = list(engine.start(request).events)
+    assert max(sizes) == PIECE  # sums of other sizes could round differently
+    monkeypatch.setattr(loop, "PIECE", count)
+    in_one_pass = list(engine.start(request).events)
+    assert max(sizes) == count
+    assert sorted(committed(watched)) == sorted(committed(unwatched)) == sorted(committed(in_one_pass))
     assert count > 2 * PIECE and {lane for lane, *_ in told} <= {SPECULATIVE, PLAIN}
     read = [state[1:] for state in told if state[0] == PLAIN]
     assert read == [(done, count) for done in (*range(0, count - PIECE, PIECE), count - PIECE)]

@@ -9,7 +9,7 @@ from specdec.ui.theme import launch_settings
 
 @pytest.fixture(autouse=True)
 def nothing_is_prepared(monkeypatch):
-    monkeypatch.setattr(session, "_preparing", True)
+    monkeypatch.setattr(session, "_warming_up", True)
 
 
 @pytest.fixture(scope="session")

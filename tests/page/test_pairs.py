@@ -9,6 +9,7 @@ import pytest
 
 from specdec import exposure
 from specdec.families import hub
+from specdec.figures import machine
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
@@ -26,7 +27,7 @@ PAIR = "some/target + some/draft"
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
-    monkeypatch.setattr(menu, "memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(machine, "room", lambda device: 16 * 10**9)
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
         asked.append(drafter)
         return (event for event in toyrun.events())
 
-    def away(names, memory):
+    def away(names, device):
         raise Refused(TranslatableText("There is no network."))
         yield
 

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from specdec.proof.certify import closed_form
 from specdec.proof.pair import ModelPair
-from specdec.proof.toys import Case, PARAMS, shipped_error, TableModel
+from specdec.proof.toys import Case, PARAMS, TableModel
 from specdec.proof.warp import warped
 from specdec.sampling import probabilities
 from specdec.types import SamplingParams
+from tests.proof.shipped import shipped_error
 
 Warp = Callable[[Tensor, SamplingParams], Tensor]
 

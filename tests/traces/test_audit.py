@@ -4,6 +4,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ from specdec import rules
 from specdec.cli.trace import trace as examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.events import Event, from_dict, to_dict, Verified
+from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.loop import generate, Task
 from specdec.methods import EMBEDDED, RULE_FACTS
@@ -87,6 +88,20 @@ def test_every_rule_on_every_draft_passes(drafter: str, rule: str, params: Sampl
     assert audited.lossless is (rule != "typical")
     judged = sum(x.status != "discarded" for e in events if isinstance(e, Verified) for x in e.positions)
     assert audited.decisions >= judged and (judged > 0) is (drafter != "none")
+
+
+@pytest.mark.parametrize("end", ["\u2581<EOT>", "<|end|>", "."])
+def test_the_token_that_ends_a_text_may_be_missing_in_it(end: str) -> None:
+    *events, last, finished = run(details=False)
+    assert isinstance(last, Committed) and isinstance(finished, Finished)
+    text = "".join(last.pieces[:-1])
+    last, final = replace(last, pieces=(*last.pieces[:-1], end), text=text), finished.text[: -len(last.pieces[-1])]
+    ended = replace(finished, reason="end", text=final)
+    assert not account([*events, last, ended]).faults
+    assert bool(account([*events, last, replace(ended, reason="length")]).faults) is (end != "<|end|>")
+    first = next(i for i, event in enumerate(events) if isinstance(event, Committed))
+    events[first] = replace(events[first], text="other")
+    assert account([*events, last, ended]).faults
 
 
 def test_every_recorded_run_passes_and_every_drafter_has_one_in_every_domain() -> None:
