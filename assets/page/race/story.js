@@ -11,7 +11,6 @@ import {
   wasStopped,
   findFirstRejection,
   isServed,
-  isGreedy,
   BLOCK_VERIFICATION,
   SHARED_NOISE,
 } from "#page/race/run.js";
@@ -55,7 +54,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     },
     serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
 
-  function momentSentence(/** @type {Figures} */ figures) {
+  /** @param {Figures} figures @param {Cycle | null} moving the cycle that the picture shows under way */
+  function momentSentence(figures, moving) {
     const says = texts.say,
       lane = speculativeOf(view.run),
       fatal = [lane, plainOf(view.run)]
@@ -74,7 +74,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     if (!lane.prefill) return [says.waiting];
     if (!figures.speculative.passes && isServed(view.run)) return [texts.server.begun];
     if (!figures.speculative.passes) return [startSentence(lane.started, drafter)];
-    return cycleSentence(/** @type {Cycle} */ (figures.speculative.last), lane.started);
+    if (moving && moving.drafts.length) return [fillText(says.next, { cycle: moving.number })];
+    return cycleSentence(moving || /** @type {Cycle} */ (figures.speculative.last), lane.started);
   }
 
   function startSentence(/** @type {Started | null} */ started, /** @type {string} */ drafter) {
@@ -229,17 +230,13 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       : "";
   }
 
-  /* Returns why lanes ended early, or that both lanes wrote the same text to its end. */
+  /* Returns why lanes ended early. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished?.reason);
     /** @param {string} who @param {string} reason */
     const explain = (who, reason) => fillText(texts.reason[reason] || "", { who });
     if (!plainOf(view.run)) return [explain(texts.lane.speculative, a)];
-    if (a === "end" && b === "end" && isGreedy(view.run)) {
-      const { at, compared } = findDivergence(view.run);
-      if (at < 0) return [fillText(texts.foot.same, { n: compared })];
-    }
     return a === b ? [explain(texts.lane.both, a)] : [explain(texts.lane.speculative, a), explain(texts.lane.plain, b)];
   }
 
