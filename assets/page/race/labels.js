@@ -44,12 +44,12 @@ export function labelPlayer(texts, part, speeds) {
   part.speed.setAttribute("aria-label", texts.transport.speed);
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
-    .../** @type {State[]} */ (["pending", "accepted", "bonus", "rejected", "resampled", "discarded"]).map((state) =>
+    .../** @type {State[]} */ (["accepted", "rejected", "discarded", "resampled", "bonus", "pending"]).map((state) =>
       html("span", { class: "sd-legend-entry", "data-of": state }, legendChip(texts, state), texts.status[state]),
     ),
   );
   part.legend.entries = part.legend.querySelectorAll("[data-of]");
-  part.legend.discardedText = part.legend.entries[5].lastChild;
+  part.legend.discardedText = part.legend.entries[2].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
     texts.time.draft,

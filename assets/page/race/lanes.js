@@ -173,8 +173,12 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
       item.node.classList.toggle("sd-unmarked", now === "pending");
       item.node.classList.toggle("sd-kept", ["accepted", "resampled", "bonus"].includes(now));
     }
-    // the legend has only what there was to see so far
-    for (const entry of part.legend.entries) entry.toggleAttribute("data-unmet", !met.has(entry.dataset.of));
+    // the legend has only what there was to see so far, in the order in which it came
+    for (const entry of part.legend.entries) {
+      const isMet = met.has(entry.dataset.of);
+      if (isMet && entry.hasAttribute("data-unmet")) part.showAll.before(entry);
+      entry.toggleAttribute("data-unmet", !isMet);
+    }
   }
 
   /* Marks a cycle as past once the next one's first token appears; in prose this hides discarded tokens. Draft trees

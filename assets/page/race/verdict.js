@@ -6,7 +6,7 @@ import { fillText } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 /* Returns the headline, the sentence on the clock ("" without a comparison), whether the machine was too busy for it,
- * whether the run was slower, and a bar for each lane, with the name of its colour. The bars show the time per token, so
+ * whether the run was slower, and a bar for each lane with the name of its colour. The bars show the time per token, so
  * that their ratio is the speed-up at any lengths. */
 export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const figures = figuresAt(run, Infinity),
