@@ -55,14 +55,13 @@ export function createHeading(texts, root, part, view) {
           ? texts.meta.holding
           : view.slowdown === 1
             ? texts.meta.real_time
-            : fillText(texts.meta[source], { times: view.slowdown });
+            : fillText(texts.meta.slow, { times: view.slowdown });
     const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(
       part.meta,
       "textContent",
       [
-        texts.kind[header.kind || ""] || header.kind,
         server,
         pair,
         PRECISIONS.includes(models.dtype) ? texts.meta[models.dtype] : "",

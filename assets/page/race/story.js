@@ -52,7 +52,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
             : `“${name}”`,
       );
     },
-    serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
+    serverStory = createServerSentences(texts, view, createMark, createNumbersButtons),
+    space = texts.say.sent.endsWith("。") ? "" : " "; // between sentences
 
   /** @param {Figures} figures @param {Cycle | null} moving the cycle that the picture shows under way */
   function momentSentence(figures, moving) {
@@ -66,7 +67,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       over = isOver(view.run);
     if (over && isAtEnd(view))
       return [
-        ...(view.linkedRun === view.run ? [html("b", {}, says.sent), " "] : []),
+        ...(view.linkedRun === view.run ? [html("b", {}, says.sent), space] : []),
         ...(fatal ? [fillText(says.failed, { reason: fatal.reason })] : endSentences(figures, drafter)),
       ];
     if (lane.finished && figures.speculative.passes === lane.cycles.length && figures.speculative.passes)
@@ -205,7 +206,9 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
   /* Creates a button that goes back to the first rejection. */
   function offerRejection() {
     const rejection = findFirstRejection(view.run);
-    return rejection ? [" ", createButton(texts.say.see_first, () => jump(rejection.endMs), "sd-link sd-inline")] : [];
+    return rejection
+      ? [space, createButton(texts.say.see_first, () => jump(rejection.endMs), "sd-link sd-inline")]
+      : [];
   }
 
   /* Creates a button that starts a run that should be faster. */
@@ -216,7 +219,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     const { k = 0 } = startedOf(view.run),
       depth = findWinningDepth(figures, k, otherCost),
       label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
-    return [" ", createButton(label, () => trigger("tried", { k: depth }))];
+    return [space, createButton(label, () => trigger("tried", { k: depth }))];
   }
 
   /* Returns a sentence on the peer (another engine's lane) if the peer finished. */
