@@ -256,7 +256,6 @@ interface View {
   pauseMs: number;
   settleMs: number;
   settleProgress: number;
-  paintedAt: number;
   onScreen: boolean;
   chartsOnScreen: boolean;
   chartsStale: boolean;

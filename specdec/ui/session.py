@@ -71,7 +71,7 @@ class Session:
 
     def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
         """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
-        remark, seconds, deadline, reading = "", limits().seconds, math.inf, None
+        remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
         try:
             self.check_rate()
             try:
@@ -92,15 +92,15 @@ class Session:
                             yield item
                             if reading and item:
                                 reading = None
-                                yield Notice("running", remark or say("running"))
+                                yield Notice("running", sentences(remark, chosen) or say("running"))
                         elif isinstance(item, Step) and item.name == "read":
                             reading = item
                             yield Notice("read", read_so_far(item), share(item))
                         elif isinstance(item, Choice):
                             if request.drafter == DEFAULT_DRAFTER or not request.k:
-                                remark = sentences(remark, chosen_line(item))
-                            text = sentences(remark, say("peer")) if request.peer else remark or say("running")
-                            yield Notice("running", text)
+                                chosen = chosen_line(item)
+                            peer = say("peer") if request.peer else ""
+                            yield Notice("running", sentences(remark, chosen, peer) or say("running"))
                         elif isinstance(item, Step) and item.name == "ask":
                             if item.text:  # the platform's reason why there is no GPU
                                 remark = sentences(remark, item.text, say("refused"), say("or_here"))
@@ -109,7 +109,7 @@ class Session:
                             # While the call waits, it is shown the step of preparing that it waits for.
                             step = item or self.preparing
                             is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
-                            yield worded(step, remark) if step and is_waiting else ""
+                            yield worded(step, sentences(remark, chosen)) if step and is_waiting else ""
                         if time.monotonic() > deadline:
                             raise TimeoutError
             yield Notice("done", remark)  # the player says that it is done

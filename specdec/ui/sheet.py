@@ -162,7 +162,7 @@ class Sheet:
     def pills(self, block: Any) -> str:
         opening = '<button type="button" class="sm sd-pill" data-kind='
         inside = "".join(f'{opening}"{kind}">{html.escape(example_name(kind))}</button>' for kind in self.runs)
-        return self.box(block, "row", inside)
+        return self.box(block, "row", self.html(block.children[0]) + inside)
 
     def settings(self, block: Any) -> str:
         numbers = {name: browser.bounds(SETTINGS[name]) | {"usual": SETTINGS[name].default} for name in browser.NUMBERS}

@@ -188,6 +188,7 @@ def test_a_phones_page_is_light_and_speaks_its_language(client, accept, says):
     assert says in answer.text and "@@" not in answer.text
     assert "gradio_config" not in answer.text and " src=" not in answer.text and len(answer.text) < 300_000
     assert "connect-src 'self'" in answer.headers["content-security-policy"]
+    assert "url(static/fonts/IBMPlexMono/IBMPlexMono-Regular.woff2)" in answer.text
 
 
 def test_without_a_class_there_is_none():

@@ -15,7 +15,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
-const BESIDE = ".sd-head, .sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
+const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
 
 /* Replaces a greedy first run by a sampled one, in which random draws decide. */
@@ -190,15 +190,18 @@ function mountPanel(element, props, player, secret) {
     part.asks.hidden = Boolean(question);
     for (const node of document.querySelectorAll(BESIDE)) node.toggleAttribute("data-aside", Boolean(question));
     if (!question) return;
-    const { text, choices, why } = describeQuestion(question);
+    const { text, choices, why } = describeQuestion(question),
+      isOpen = !answer && openQuestion; // votes that the class can see would steer the others
     part.text.replaceChildren(...text);
-    part.bars.replaceChildren(...createBars(choices, counts, answer ? answer.right : -1));
+    part.bars.replaceChildren(
+      ...(isOpen ? [choices.join(" · ")] : createBars(choices, counts, answer ? answer.right : -1)),
+    );
     part.why.textContent = answer ? why(answer) : "";
     part.votes.textContent = countText(
       labels.votes,
       counts.reduce((/** @type {number} */ sum, /** @type {number} */ n) => sum + n, 0),
     );
-    part.reveal.hidden = Boolean(answer) || !openQuestion; // after a reload, this page no longer has the answer
+    part.reveal.hidden = !isOpen; // after a reload, this page no longer has the answer
   }
 
   function listen() {

@@ -87,7 +87,7 @@ export function mount(element, props, _watch, _trigger, server) {
       "div",
       { class: "sd-gd-cycle" },
       JSON.parse(props.reading).map((/** @type {string[]} */ [step, text]) =>
-        html("p", {}, html("b", {}, step), " ", text),
+        html("p", {}, html("b", {}, step), /。$/.test(step) ? "" : " ", text),
       ),
     );
 

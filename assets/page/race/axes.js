@@ -15,6 +15,7 @@ export function drawTimeAxis(chart, { span, window = span, x, width, y, top = nu
   ticksOf(0, span, window, count).forEach(({ at, label }, i, ticks) => {
     const tickX = x(at);
     if (top != null) chart.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
+    if (i && tickX > width - 26 && tickX < 64 + x(ticks[i - 1].at)) return; // it would overlap the one before
     chart.append(
       svgText(
         tickX,

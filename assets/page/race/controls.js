@@ -3,11 +3,10 @@
 import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
-import { AUTO, formatSpeed } from "#page/race/labels.js";
+import { AUTO } from "#page/race/labels.js";
 import { EPS, isOver, lanesOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
-const REPAINT_INTERVAL_MS = 120; // more repaints would slow down an engine in this browser
 
 /** @param {PlayerTexts} texts @param {Parts} part @param {View} view @param {Playback} playback @param {Act} draw
  * @param {() => string} getLog */
@@ -55,8 +54,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
   part.stage.addEventListener("pointerdown", playback.markTouched);
 
   function paintTransport(/** @type {Figures} */ figures, /** @type {number} */ end) {
-    const label = view.playing ? "❚❚" : "▶",
-      now = performance.now();
+    const label = view.playing ? "❚❚" : "▶";
     if (part.play.label !== label)
       part.play.replaceChildren(
         (part.play.label = label),
@@ -65,8 +63,6 @@ export function createControls(texts, part, view, playback, draw, getLog) {
     const isBlank = !end && isOver(view.run); // it ended before anything was written
     for (const control of [part.play, part.back, part.next, part.scrub]) control.disabled = isBlank;
     setProperty(part.scrub, "max", String(Math.max(end, EPS)));
-    if (view.playing && now - view.paintedAt < REPAINT_INTERVAL_MS) return;
-    view.paintedAt = now;
     part.scrub.value = view.timeMs;
     setAttribute(part.scrub, "aria-valuetext", fillText(texts.transport.tokens, { n: figures.speculative.written }));
     lanesOf(view.run).forEach((lane, laneIndex) => {
@@ -78,7 +74,6 @@ export function createControls(texts, part, view, playback, draw, getLog) {
           " · " + formatDuration(lane.finished || view.run.closed ? Math.min(view.timeMs, lane.endMs) : view.timeMs),
         );
     });
-    setProperty(part.speed.firstChild, "textContent", texts.transport.auto + " " + formatSpeed(view.slowdown));
     for (const control of /** @type {Iterable<Part>} */ (part.speed.children))
       setAttribute(
         control,
@@ -87,6 +82,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
       );
     for (const control of /** @type {Iterable<Part>} */ (part.zoom.children))
       setAttribute(control, "aria-pressed", String(control.dataset.zoom === view.zoom));
+    setProperty(part.swatches.lastChild, "hidden", view.zoom === "run"); // there no bar has a number
   }
 
   return paintTransport;

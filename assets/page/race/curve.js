@@ -1,6 +1,6 @@
 /* Draws how the number of written tokens grows over time, one line per lane. */
 
-import { EPS, isOver, isAtEnd, lanesOf } from "#page/race/run.js";
+import { EPS, isOver, lanesOf } from "#page/race/run.js";
 import { countTokens } from "#page/race/measure.js";
 import { formatDuration, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
@@ -9,7 +9,7 @@ import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
 /* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createCurve(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
-  function drawCurve(/** @type {Figures} */ figures, /** @type {number} */ end) {
+  function drawCurve(/** @type {number} */ end) {
     const box = part.curve,
       width = view.widths.curve,
       height = 224,
@@ -66,8 +66,6 @@ export function createCurve(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
           svg("path", { d: stairPath(lane, view.timeMs, x, y), class: cls }),
         );
     drawLegend(chart, width - 112, height - bottom - 6, Boolean(plain), Boolean(peer));
-    if (plain && !peer && figures.speculative.tokens + figures.plain.tokens && !isAtEnd(view))
-      labelNow(chart, figures, x, y, width);
     box.replaceChildren(chart);
   }
 
@@ -97,27 +95,6 @@ export function createCurve(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
       return true;
     });
     return until > lastMs && lastMs < lane.endMs ? d + `H${x(Math.min(until, lane.endMs)).toFixed(1)}` : d;
-  }
-
-  /** @param {Element} chart @param {Figures} figures @param {Scale} x @param {Scale} y @param {number} width */
-  function labelNow(chart, figures, x, y, width) {
-    const nowX = x(view.timeMs),
-      flip = nowX > width - 40,
-      side = flip ? -9 : 9,
-      anchor = flip ? "end" : "start",
-      speculativeY = y(figures.speculative.written),
-      plainY = y(figures.plain.written),
-      shift = Math.abs(speculativeY - plainY) < 14 ? 8 : 0,
-      direction = figures.speculative.written >= figures.plain.written ? -1 : 1;
-    chart.append(
-      svgLine(nowX, speculativeY, nowX, plainY, "sd-mean"),
-      svg("circle", { cx: nowX, cy: speculativeY, r: 3.5, class: "sd-dot-a" }),
-      svg("circle", { cx: nowX, cy: plainY, r: 3.5, class: "sd-dot-b" }),
-    );
-    chart.append(
-      svgText(nowX + side, speculativeY + 4 + direction * shift, String(figures.speculative.written), "sd-b", anchor),
-      svgText(nowX + side, plainY + 4 - direction * shift, String(figures.plain.written), "", anchor),
-    );
   }
 
   return drawCurve;

@@ -21,7 +21,7 @@ export function createFinish(box, texts, root, triggerOf) {
     const { headline, clock, busy, slower, rows } = summarize(texts, run),
       labels = texts.finish,
       canRepeat = busy && run.header.source === "live" && triggerOf() && document.getElementById("run");
-    const bars = rows.map(({ name, kind, share, label }) =>
+    const bars = rows.map(({ name, fill, share, label }) =>
       html(
         "div",
         { class: "sd-finrow" },
@@ -29,7 +29,7 @@ export function createFinish(box, texts, root, triggerOf) {
         html(
           "div",
           { class: "sd-fintrack" },
-          html("i", { class: "sd-fin-" + kind, style: `width:${100 * share}%` }),
+          html("i", { class: "sd-fin-" + fill, style: `width:${100 * share}%` }),
           html("b", {}, label),
         ),
       ),

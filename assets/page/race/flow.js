@@ -16,6 +16,7 @@ const FLASHED_SHARE = 0.76,
   MAX_DRAFTS = 7; // most drafted tokens to draw in one cycle
 const GAP_PX = 6,
   FALL_PX = 62,
+  LOW_FALL_PX = 54, // in the lower stage of a phone
   DRAFT_BOX_PX = 74,
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
 const THROWN_AWAY = ["rejected", "discarded", "cut"];
@@ -54,6 +55,7 @@ export function createFlow(box, texts, view) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
+    fallPx = FALL_PX,
     items = /** @type {any[]} */ ([]),
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
@@ -107,6 +109,7 @@ export function createFlow(box, texts, view) {
   /* Measures and places the new chips. The target's own token takes the place of the first draft that drops out. */
   function arrange() {
     width = stage.clientWidth;
+    fallPx = stage.clientHeight < 100 ? LOW_FALL_PX : FALL_PX;
     for (const item of items) item.width = item.node.offsetWidth;
     const left = DRAFT_BOX_PX + 22,
       roomPx = width - left - GAP_PX;
@@ -165,7 +168,7 @@ export function createFlow(box, texts, view) {
       move(
         item.node,
         14 + (item.x - 14) * arrived,
-        FALL_PX * leaving,
+        fallPx * leaving,
         item.scale * (1 + 0.1 * flash),
         5 * leaving * strength,
         arrived === 0 ? 0 : leaving ? 1 - leaving * (1 - strength * 0.85) : 1,

@@ -3,8 +3,9 @@
 import { speculativeOf, plainOf, peerOf, isOver, isAtEnd, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { willGoOn } from "#page/race/playback.js";
 import { html, setProperty } from "#page/race/html.js";
-import { toFixed, formatSize } from "#page/race/format.js";
+import { formatSize } from "#page/race/format.js";
 import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
+import { noteOnScript } from "#page/race/why.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // of the target; the heading names no others
@@ -54,19 +55,19 @@ export function createHeading(texts, root, part, view) {
           ? texts.meta.holding
           : view.slowdown === 1
             ? texts.meta.real_time
-            : fillText(texts.meta[source], { times: view.slowdown });
+            : fillText(texts.meta.slow, { times: view.slowdown });
     const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
     setProperty(part.pace, "textContent", paceText);
     setProperty(
       part.meta,
       "textContent",
       [
-        texts.kind[header.kind || ""] || header.kind,
         server,
         pair,
         PRECISIONS.includes(models.dtype) ? texts.meta[models.dtype] : "",
         machineName(texts, models, machine),
         isUnpackedFile(models) ? texts.meta.unpacked : "",
+        noteOnScript(texts, view.run),
       ]
         .filter(Boolean)
         .join(" · "),
@@ -129,18 +130,15 @@ export function createHeading(texts, root, part, view) {
     return node;
   }
 
-  /* Writes how many tokens each lane has written, and how fast. */
+  /* Writes how many tokens each lane has written; `controls.js` adds the time. */
   function paintProgress(/** @type {Figures} */ figures) {
-    const progressOf = (/** @type {LaneFigures} */ lane, more = "") => [
-      html("b", {}, lane.written === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens: lane.written })),
-      html("span", {}, lane.rate ? " · " + toFixed(lane.rate, 0) + " " + texts.figures.rate_unit + more : ""),
-    ];
-    part.clock0.replaceChildren(...progressOf(figures.speculative));
-    if (plainOf(view.run)) part.clock1.replaceChildren(...progressOf(figures.plain));
-    const peerSpeedup = figures.peerSpeedup
-      ? " · " + fillText(texts.figures.against, { times: toFixed(figures.peerSpeedup) })
-      : "";
-    if (figures.peer) part.clock2.replaceChildren(...progressOf(figures.peer, peerSpeedup));
+    [figures.speculative, figures.plain, figures.peer].forEach((lane, i) => {
+      const tokens = lane && lane.written;
+      part["clock" + i].replaceChildren(
+        html("b", {}, tokens === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens })),
+        html("span"),
+      );
+    });
   }
 
   return { paint, createTerm, paintProgress };

@@ -5,8 +5,6 @@ import { createChip } from "#page/race/tokens.js";
 
 export const AUTO = "auto"; // the page chooses the speed
 
-export const formatSpeed = (/** @type {number} */ slowdown) => (slowdown === 1 ? "1×" : "1/" + slowdown);
-
 /** @param {PlayerTexts} texts @param {Parts} part @param {number[]} speeds */
 export function labelPlayer(texts, part, speeds) {
   const labels = {
@@ -47,24 +45,26 @@ export function labelPlayer(texts, part, speeds) {
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
     .../** @type {State[]} */ (["accepted", "rejected", "discarded", "resampled", "bonus", "pending"]).map((state) =>
-      html("span", { class: "sd-legend-entry" }, legendChip(texts, state), texts.status[state]),
+      html("span", { class: "sd-legend-entry", "data-of": state }, legendChip(texts, state), texts.status[state]),
     ),
   );
-  part.legend.discardedText = part.legend.children[2].lastChild;
+  part.legend.entries = part.legend.querySelectorAll("[data-of]");
+  part.legend.discardedText = part.legend.entries[2].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
-    texts.time.draft + " ",
+    texts.time.draft,
     html("i", { class: "sd-sw-target" }),
-    texts.time.target + " ",
-    html("b", {}, "+n "),
-    texts.time.gained,
+    texts.time.target,
+    html("span", {}, html("b", {}, "+4 "), texts.time.gained),
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),
   );
   part.speed.append(
-    html("button", { type: "button", class: "sd-auto", "data-slow": AUTO }),
-    ...speeds.map((slowdown) => html("button", { type: "button", "data-slow": slowdown }, formatSpeed(slowdown))),
+    html("button", { type: "button", "data-slow": AUTO }, texts.transport.auto),
+    ...speeds.map((slowdown) =>
+      html("button", { type: "button", "data-slow": slowdown }, slowdown === 1 ? "1×" : "1/" + slowdown),
+    ),
   );
 }
 

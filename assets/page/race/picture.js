@@ -102,11 +102,11 @@ function paintCard(canvas, texts, run) {
   if (clock) drawText(clock, PADDING, (y += 40), 26, 400, "ink-2");
   y += 24;
   const barWidth = WIDTH - 2 * PADDING - NAME_PX;
-  for (const { name, kind, share, label } of rows) {
+  for (const { name, fill, share, label } of rows) {
     drawText(name, PADDING, y + 25, 22, 600, "ink");
     fillRect("surface-2", PADDING + NAME_PX, y, barWidth, 36);
-    context.globalAlpha = isDark && kind !== "plain" ? 0.4 : 1;
-    fillRect(kind === "plain" ? "line-2" : "accepted", PADDING + NAME_PX, y, barWidth * share, 36);
+    context.globalAlpha = isDark && fill !== "line-2" ? 0.4 : 1;
+    fillRect(fill, PADDING + NAME_PX, y, barWidth * share, 36);
     context.globalAlpha = 1;
     drawText(label, PADDING + NAME_PX + 12, y + 25, 21, 600, "ink");
     y += 46;

@@ -7,6 +7,7 @@ import { FIRST_CYCLES, chooseSlowdown, chooseLiveSlowdown } from "#page/race/slo
 import { AUTO } from "#page/race/labels.js";
 
 const HOLD_MS = 5500; // ms that the replay pauses at the first rejection
+const VERDICT_MS = 1000; // ms that a cycle stays on show where the replay does not stop after it
 const FRAME_MS = 30; // least ms between two drawings; doubled during a run, whose engine may need this CPU
 
 /** Returns what a player without a run shows. @returns {View} */
@@ -30,7 +31,6 @@ export const createView = (reducedMotion = false) => ({
   frameId: 0,
   touched: false,
   lastFrameMs: 0,
-  paintedAt: 0,
   pauseMs: 0,
   settleMs: 0, // how long the verdicts of a cycle move
   settleProgress: 1, // 0 to 1: how far they have moved
@@ -80,8 +80,16 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     return isServed(view.run) ? 1 : chooseLiveSlowdown(view.run);
   }
 
-  /* Returns whether cycles pass slowly enough for their motion to be seen. */
-  const isSlow = () => view.slowdown >= 200 || isSlowMotion(countCyclesBy(speculativeOf(view.run).cycles, view.timeMs));
+  /* Returns the cycle that is under way, if it passes slowly enough for its motion to be seen; else null. */
+  function findMovingCycle() {
+    const { cycles } = speculativeOf(view.run),
+      done = countCyclesBy(cycles, view.timeMs),
+      next = cycles[done],
+      sinceMs = view.timeMs - (done ? cycles[done - 1].endMs : 0);
+    if (!next || Math.min(sinceMs, view.timeMs - next.startMs) <= EPS) return null;
+    const isSlow = view.slowdown >= 200 && (!done || sinceMs * view.slowdown > VERDICT_MS);
+    return isSlow || isSlowMotion(done) || !view.playing ? next : null;
+  }
 
   /* Commits a cycle in slow motion: time stops while its verdicts move and the visitor reads about it. */
   function commitInSlowMotion(/** @type {Cycle} */ cycle) {
@@ -125,7 +133,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
       lastFrameMs: performance.now(),
       pauseMs: 0,
       settleProgress: 1,
-      paintedAt: 0,
     });
     if (shouldPlay && view.autoSpeed) view.slowdown = chooseSpeed();
     draw();
@@ -189,7 +196,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     Object.assign(view, {
       slowdown: !automatic ? slowdown : view.run ? chooseSpeed() : 100,
       autoSpeed: automatic,
-      paintedAt: 0,
     });
     if (view.rejectionPause === "holding") play(true);
     else draw();
@@ -221,7 +227,7 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     showMoment,
     setSpeed,
     toggle,
-    isSlow,
+    findMovingCycle,
     chooseSpeed,
   };
 }

@@ -3,7 +3,6 @@
 
 import { findParts, setProperty } from "#page/race/html.js";
 import {
-  EPS,
   speculativeOf,
   plainOf,
   isOver,
@@ -162,6 +161,7 @@ function mountPlayer(element, props, watch, trigger) {
     const figures = figuresAt(view.run, view.timeMs),
       end = replayEnd(view.run),
       isComplete = isOver(view.run),
+      moving = playback.findMovingCycle(),
       key = [
         figures.speculative.passes,
         figures.plain.passes,
@@ -171,6 +171,7 @@ function mountPlayer(element, props, watch, trigger) {
         view.asChips,
         isAtEnd(view),
         willGoOn(view),
+        moving && moving.number,
       ].join(),
       hasChanged = key !== drawnKey;
     lanes.paint();
@@ -180,12 +181,12 @@ function mountPlayer(element, props, watch, trigger) {
       heading.paintProgress(figures);
       paintMeters(figures, end);
       setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
-      part.say.replaceChildren(...story.momentSentence(figures));
+      part.say.replaceChildren(...story.momentSentence(figures, moving));
       part.foot.replaceChildren(story.footnote());
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
     }
-    drawFlow(figures, isComplete);
+    drawFlow(figures, isComplete, moving);
     if (view.chartsStale && (view.chartsOnScreen || !view.playing)) drawBelow(figures, end);
     paintTransport(figures, end);
     drawTimeline(end);
@@ -197,12 +198,13 @@ function mountPlayer(element, props, watch, trigger) {
   function drawBelow(/** @type {Figures} */ figures, /** @type {number} */ end) {
     view.chartsStale = false;
     drawBars(figures);
-    drawCurve(figures, end);
+    drawCurve(end);
     paintAccount(figures);
   }
 
-  /* Draws the current cycle or, at the run's end, the summary. Cycles too fast to animate are drawn finished. */
-  function drawFlow(/** @type {Figures} */ figures, /** @type {boolean} */ isComplete) {
+  /** Draws the cycle that is under way, else the last one or, at the run's end, the summary. @param {Figures} figures
+   * @param {boolean} isComplete @param {Cycle | null} moving */
+  function drawFlow(figures, isComplete, moving) {
     const cycles = speculativeOf(view.run).cycles,
       isFinished =
         isComplete &&
@@ -218,17 +220,10 @@ function mountPlayer(element, props, watch, trigger) {
     }
     if (!cycles.length) part.flow.replaceChildren(); // removes what the previous run drew
     if (isFinished || !cycles.length) return;
-    const lastCycle = figures.speculative.last,
-      nextCycle = cycles[figures.speculative.passes],
-      isBetweenCycles = nextCycle && lastCycle && view.timeMs < nextCycle.startMs + EPS,
-      isUnderway = view.timeMs > (lastCycle ? lastCycle.endMs : 0) + EPS;
-    const isMoving = nextCycle && isUnderway && !isBetweenCycles && (!view.playing || playback.isSlow());
-    if (isMoving) flow.draw(nextCycle, progressAt(nextCycle, view.timeMs));
+    const { last } = figures.speculative;
+    if (moving) flow.draw(moving, progressAt(moving, view.timeMs));
     else
-      flow.draw(
-        lastCycle || nextCycle,
-        lastCycle ? progressAt(lastCycle, view.timeMs, reducedMotion ? 1 : view.settleProgress) : 0,
-      );
+      flow.draw(last || cycles[0], last ? progressAt(last, view.timeMs, reducedMotion ? 1 : view.settleProgress) : 0);
   }
 
   function redraw() {

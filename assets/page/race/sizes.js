@@ -19,7 +19,9 @@ export function watchSizes(root, part, view, draw, redraw) {
     view.chartsOnScreen = changes[changes.length - 1].isIntersecting;
     draw();
   }).observe(root.querySelector(".sd-two"));
-  document.fonts.ready.then(() => view.run && redraw()); // the font changes the widths of the chips
+  const redrawChips = () => view.run && redraw(); // the font changes their widths
+  document.fonts.ready.then(redrawChips);
+  document.fonts.addEventListener("loadingdone", redrawChips); // of a font that was asked for later
   new ResizeObserver(() => {
     if (view.run && measureWidths(part, view)) redraw();
   }).observe(root);

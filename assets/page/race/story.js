@@ -11,7 +11,6 @@ import {
   wasStopped,
   findFirstRejection,
   isServed,
-  isGreedy,
   BLOCK_VERIFICATION,
   SHARED_NOISE,
 } from "#page/race/run.js";
@@ -53,9 +52,11 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
             : `“${name}”`,
       );
     },
-    serverStory = createServerSentences(texts, view, createMark, createNumbersButtons);
+    serverStory = createServerSentences(texts, view, createMark, createNumbersButtons),
+    space = texts.say.sent.endsWith("。") ? "" : " "; // between sentences
 
-  function momentSentence(/** @type {Figures} */ figures) {
+  /** @param {Figures} figures @param {Cycle | null} moving the cycle that the picture shows under way */
+  function momentSentence(figures, moving) {
     const says = texts.say,
       lane = speculativeOf(view.run),
       fatal = [lane, plainOf(view.run)]
@@ -66,7 +67,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       over = isOver(view.run);
     if (over && isAtEnd(view))
       return [
-        ...(view.linkedRun === view.run ? [html("b", {}, says.sent), " "] : []),
+        ...(view.linkedRun === view.run ? [html("b", {}, says.sent), space] : []),
         ...(fatal ? [fillText(says.failed, { reason: fatal.reason })] : endSentences(figures, drafter)),
       ];
     if (lane.finished && figures.speculative.passes === lane.cycles.length && figures.speculative.passes)
@@ -74,7 +75,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     if (!lane.prefill) return [says.waiting];
     if (!figures.speculative.passes && isServed(view.run)) return [texts.server.begun];
     if (!figures.speculative.passes) return [startSentence(lane.started, drafter)];
-    return cycleSentence(/** @type {Cycle} */ (figures.speculative.last), lane.started);
+    if (moving && moving.drafts.length) return [fillText(says.next, { cycle: moving.number })];
+    return cycleSentence(moving || /** @type {Cycle} */ (figures.speculative.last), lane.started);
   }
 
   function startSentence(/** @type {Started | null} */ started, /** @type {string} */ drafter) {
@@ -204,7 +206,9 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
   /* Creates a button that goes back to the first rejection. */
   function offerRejection() {
     const rejection = findFirstRejection(view.run);
-    return rejection ? [" ", createButton(texts.say.see_first, () => jump(rejection.endMs), "sd-link sd-inline")] : [];
+    return rejection
+      ? [space, createButton(texts.say.see_first, () => jump(rejection.endMs), "sd-link sd-inline")]
+      : [];
   }
 
   /* Creates a button that starts a run that should be faster. */
@@ -215,7 +219,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     const { k = 0 } = startedOf(view.run),
       depth = findWinningDepth(figures, k, otherCost),
       label = depth ? fillText(texts.say.try_k, { k: depth }) : texts.say.try_default;
-    return [" ", createButton(label, () => trigger("tried", { k: depth }))];
+    return [space, createButton(label, () => trigger("tried", { k: depth }))];
   }
 
   /* Returns a sentence on the peer (another engine's lane) if the peer finished. */
@@ -229,17 +233,13 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       : "";
   }
 
-  /* Returns why lanes ended early, or that both lanes wrote the same text to its end. */
+  /* Returns why lanes ended early. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished?.reason);
     /** @param {string} who @param {string} reason */
     const explain = (who, reason) => fillText(texts.reason[reason] || "", { who });
     if (!plainOf(view.run)) return [explain(texts.lane.speculative, a)];
-    if (a === "end" && b === "end" && isGreedy(view.run)) {
-      const { at, compared } = findDivergence(view.run);
-      if (at < 0) return [fillText(texts.foot.same, { n: compared })];
-    }
     return a === b ? [explain(texts.lane.both, a)] : [explain(texts.lane.speculative, a), explain(texts.lane.plain, b)];
   }
 

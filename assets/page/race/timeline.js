@@ -87,19 +87,20 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       svg("desc", {}, describe(speculative, plain)),
       bars.paths((look) => ({ class: look, "stroke-width": 0.5 })),
     );
-    if (!isClose && plain && speculative.finished && speculative.endMs < plain.endMs * 0.8) {
-      const label = [
-        fillText(texts.time.done, { time: formatDuration(speculative.endMs) }),
-        formatDuration(speculative.endMs),
-        "",
-      ].find((label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(speculative.endMs)); // 1.12: bold is wider
-      revealAt(
-        speculative.endMs,
-        svgLine(x(speculative.endMs) + 4, TOP_PX + BAR_PX / 2, x(plain.endMs), TOP_PX + BAR_PX / 2, "sd-ax", {
-          "stroke-dasharray": "2 3",
-        }),
-        svgText(x(speculative.endMs) + 12, TOP_PX + BAR_PX / 2 - 5, label || "", "sd-b"),
+    if (!isClose && plain && [speculative, plain].every((lane) => lane.finished)) {
+      const isPlainFirst = plain.endMs < speculative.endMs,
+        [first, last] = isPlainFirst ? [plain, speculative] : [speculative, plain],
+        time = formatDuration(first.endMs),
+        y = TOP_PX + (isPlainFirst ? (rows - 1) * ROW_PX : 0) + BAR_PX / 2;
+      const label = [fillText(texts.time.done, { time }), time].find(
+        (label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(first.endMs), // 1.12: bold is wider
       );
+      if (label)
+        revealAt(
+          first.endMs,
+          svgLine(x(first.endMs) + 4, y, x(last.endMs), y, "sd-ax", { "stroke-dasharray": "2 3" }),
+          svgText(x(first.endMs) + 12, y - 5, label, "sd-b"),
+        );
     }
     chart.append(...drawing.labels.map((label) => label.node), svgLine(0, axisY, fullWidth, axisY, "sd-ax"));
     drawTimeAxis(chart, {
@@ -154,9 +155,8 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       middle = left + width / 2,
       labels = /** @type {SVGElement[]} */ ([]);
     bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
-    if (!isClose && !isSpeculative) return labels;
-    if (width > (isClose ? 16 : 9))
-      labels.push(svgText(middle, y - 4, (width > 22 ? "+" : "") + cycle.gained, "sd-b", "middle"));
+    if (!isClose) return labels;
+    if (width > 16) labels.push(svgText(middle, y - 4, (width > 22 ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
       wordings = isServed(view.run)
         ? isSpeculative && n
@@ -169,7 +169,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
               String(n),
             ]
           : [texts.time.target_short];
-    const wording = isClose && wordings.find((wording) => width > 8 + estimateWidth(wording));
+    const wording = wordings.find((wording) => width > 8 + estimateWidth(wording));
     if (wording) labels.push(svgText(middle, y + 15, wording, "sd-on-target", "middle"));
     return labels;
   }

@@ -6,8 +6,8 @@ import { fillText } from "#page/race/text.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 /* Returns the headline, the sentence on the clock ("" without a comparison), whether the machine was too busy for it,
- * whether the run was slower, and a bar for each lane. The bars show the time per token, so that their ratio is the
- * speed-up at any lengths. */
+ * whether the run was slower, and a bar for each lane with the name of its colour. The bars show the time per token, so
+ * that their ratio is the speed-up at any lengths. */
 export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const figures = figuresAt(run, Infinity),
     lanes = /** @type {["speculative" | "plain", Lane, LaneFigures][]} */ (
@@ -28,7 +28,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     slower: !busy && Number(figures.speedup) < 0.98,
     rows: lanes.map(([name, lane, totals]) => ({
       name: texts.lane[name],
-      kind: name,
+      fill: name === "plain" ? "line-2" : figures.speedup && figures.speedup < 1 ? "rejected" : "accepted",
       share: slowest ? perToken(totals) / slowest : 0,
       label: fillText(serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each, {
         passes: totals.passes,

@@ -15,9 +15,6 @@ const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were tr
 export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {number} */ timeMs) {
   const speculative = speculativeOf(run);
   if (isServed(run)) return "";
-  const prompt = run.header.prompt || "";
-  if (ENGLISH_MODELS.test((run.header.models || {}).family || "embedded") && OTHER_SCRIPT.test(prompt))
-    return fillText(texts.why.english, { n: [...prompt].length, bytes: new TextEncoder().encode(prompt).length });
   if (!isOver(run)) return texts.why.known;
   const figures = figuresAt(run, Infinity),
     plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
@@ -36,4 +33,11 @@ export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} *
   };
   const name = (figures.v || 0) <= MAX_CHEAP_PASSES ? "cheap" : "dear";
   return fillText(texts.why[values.n === 1 ? `${name}_one` : name], values);
+}
+
+/* Says how long a prompt in another script is for a model that was trained on little but English; "" for the others. */
+export function noteOnScript(/** @type {PlayerTexts} */ texts, /** @type {Run} */ { header: { prompt = "", models } }) {
+  return ENGLISH_MODELS.test(models?.family || "embedded") && OTHER_SCRIPT.test(prompt)
+    ? fillText(texts.meta.english, { n: [...prompt].length, bytes: new TextEncoder().encode(prompt).length })
+    : "";
 }

@@ -25,9 +25,8 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   }
 
   writeLid(latestValues.get("sd-settings") || JSON.parse(props.values));
-  const [sign, ...words] = texts.more.split(" "); // a phone shows only the sign, and of the other lid the word
-  more.setAttribute("aria-label", words.join(" "));
-  more.append(sign, html("span", {}, " " + words.join(" ")));
+  more.setAttribute("aria-label", texts.more);
+  more.append(texts.more.split(/[:：]/)[0]);
   window.addEventListener("sd-settings", (event) => {
     writeLid(/** @type {CustomEvent} */ (event).detail);
   });

@@ -3,6 +3,8 @@
  * distance from it, and the rows come sorted by the second column. With `choices`, a button for each, the value holds
  * several tables. */
 
+import { createChoice, html } from "#page/race/html.js";
+
 const numberOf = (/** @type {Cell} */ cell) => (Array.isArray(cell) ? cell[0] : cell);
 const compare = (/** @type {any} */ a, /** @type {any} */ b) => (typeof a === "number" ? a - b : a.localeCompare(b));
 
@@ -33,26 +35,13 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     [lowest, highest] = [Math.min(...ends), Math.max(...ends)],
     placeOf = (/** @type {number} */ value) => `${(100 * (value - lowest)) / (highest - lowest)}%`;
 
-  /** @param {string} tag @param {Record<string, string>} attributes @param {...(string | Node)} children */
-  function createNode(tag, attributes, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  /** @returns {Record<string, string>} */
-  const attributesOf = (/** @type {number} */ i) => (isText(i) ? {} : { class: "sd-num" });
+  const classOf = (/** @type {number} */ i) => (isText(i) ? null : "sd-num");
   const formatValue = (/** @type {string | number | null} */ value, /** @type {number} */ i) =>
     value === null ? "–" : isText(i) || value === 0 ? String(value) : formats[i].format(value);
 
   function createCell(/** @type {Cell} */ cell, /** @type {number} */ i) {
     const value = numberOf(cell),
-      node = createNode(
-        i ? "td" : "th",
-        { ...attributesOf(i), ...(i ? null : { scope: "row" }) },
-        formatValue(value, i),
-      );
+      node = html(i ? "td" : "th", { class: classOf(i), scope: i ? null : "row" }, formatValue(value, i));
     if (i === (state.column || 1)) node.dataset.now = "";
     if (Array.isArray(cell)) node.append(createInterval(cell, i));
     return tint(node, value, i);
@@ -64,7 +53,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
         .slice(1)
         .map((end) => formats[i].format(end))
         .join(" – "),
-      node = createNode("i", { class: "sd-span", role: "img", "aria-label": text, title: text });
+      node = html("i", { class: "sd-span", role: "img", "aria-label": text, title: text });
     ["at", "low", "high"].forEach((name, at) => node.style.setProperty(`--${name}`, placeOf(cell[at])));
     node.style.setProperty("--even", placeOf(even));
     return node;
@@ -97,18 +86,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   }
 
   function createHeading(/** @type {string} */ name, /** @type {number} */ i) {
-    const button = createNode("button", { type: "button" }, name, createNode("i", { "aria-hidden": "true" }));
-    button.addEventListener("click", () => sortBy(i));
-    return createNode("th", { ...attributesOf(i), scope: "col" }, button);
-  }
-
-  function createChoice(/** @type {string} */ name, /** @type {number} */ i) {
-    const button = createNode("button", { type: "button" }, name);
-    button.addEventListener("click", () => {
-      state.table = i;
-      draw();
-    });
-    return button;
+    const button = html("button", { type: "button" }, name, html("i", { "aria-hidden": "true" }));
+    button.onclick = () => sortBy(i);
+    return html("th", { class: classOf(i), scope: "col" }, button);
   }
 
   function draw() {
@@ -117,19 +97,21 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
       head.setAttribute("aria-sort", order);
       head.querySelector("i").textContent = { none: "↕", descending: "↓", ascending: "↑" }[order];
     });
-    chosen.childNodes.forEach((button, i) =>
-      /** @type {Element} */ (button).setAttribute("aria-pressed", String(i === state.table)),
-    );
+    showChoice(String(state.table));
     const rows = tables[state.table];
     table.tBodies[0].replaceChildren(
       ...(state.column < 0 ? rows : sortRows(rows, state.column, state.descending)).map((row) =>
-        createNode("tr", {}, ...row.map(createCell)),
+        html("tr", {}, row.map(createCell)),
       ),
     );
   }
 
-  const chosen = createNode("div", { class: "sd-seg", role: "group", "aria-label": props.caption });
-  chosen.append(...choices.map(createChoice));
+  const chosen = html("div", { class: "sd-seg", role: "group", "aria-label": props.caption }),
+    names = choices.map((/** @type {string} */ name, /** @type {number} */ i) => [String(i), name]),
+    showChoice = createChoice(chosen, names, (i) => {
+      state.table = +i;
+      draw();
+    });
   if (choices.length) element.prepend(chosen);
   for (const node of [box, table]) node?.setAttribute("aria-label", props.caption);
   table.tHead.rows[0].append(...heads.map(createHeading));

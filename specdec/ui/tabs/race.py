@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from functools import partial
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -207,9 +208,11 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
     """
     target, drafter = fields["target"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, target], [screen, line, *fields.values()]
+    label = escape(strings("page")["settings"]["try"])
     for answers, row in enumerate(rows):
         row.visible = menu.answers(target.value) == bool(answers)
         with row:
+            gr.HTML(html_template=f'<span class="sd-sub">{label}</span>', apply_default_css=False)
             for kind in menu.kinds(bool(answers)):
                 pill = gr.Button(example_name(kind), size="sm", elem_classes="sd-pill")
                 pill.click(partial(show, kind), inputs, outputs, **INSTANT)

@@ -144,8 +144,10 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     teacher.get_by_role("button", name="Will it keep this token?").click()
     expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
     phone.locator("#class [data-part=choices] button").first.click()
+    expect(teacher.locator(".sd-class [data-part=votes]")).to_have_text("1 vote")
+    assert teacher.locator(".sd-class .sd-cl-bar").count() == 0  # votes that can be seen would steer the others
+    teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
     tracks = [one.bounding_box() for one in teacher.locator(".sd-class .sd-cl-track").all()]
     assert len({(one["x"], one["width"]) for one in tracks}) == 1  # bars begin in one line
-    teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
     expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")

@@ -151,14 +151,14 @@ def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypat
     expect(page.locator(".sd-lid").first).to_contain_text("Settings")  # the lids are the last to be drawn
     line, before = page.locator("#notice p"), page.evaluate(STANDS, PLACES)
     page.click("#run")
-    for told in ("K = 4", "Loading the models", "128 of 900"):
+    for told in ("4 drafted per cycle", "Loading the models", "128 of 900"):
         expect(line).to_contain_text(told)
         assert page.evaluate(STANDS, PLACES) == before, told
         assert page.get_by_text(told).locator("visible=true").count() == 1  # in one place
         assert page.locator("[data-dim]").count() == ("900" not in told)  # the recording, until the run has begun
         engine.next.set()
     page.wait_for_selector("#run:enabled")
-    expect(line).to_contain_text("“Draft model”, K = 4")
+    expect(line).to_be_empty()  # what was chosen is of no more use
     assert page.inner_text(".sd-badge") == "Ran live"
     wait_for(page, "done")
     assert page.evaluate(STANDS, PLACES)[:3] == before[:3]
@@ -170,7 +170,7 @@ def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(open_page, monkey
     monkeypatch.setattr(session, "process", SteppedEngine(Step("read", 128, 900, text="speculative")))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
-    expect(page.locator("#notice p")).to_contain_text("K = 4")
+    expect(page.locator("#notice p")).to_contain_text("4 drafted per cycle")
     session.process.next.set()
     expect(page.locator("#notice p")).to_contain_text("128 of 900")
     page.click("#stop")

@@ -3,7 +3,7 @@ import test from "node:test";
 import assert from "node:assert";
 import { readFileSync } from "node:fs";
 import { speedupSoFar, countSavedPasses, MIN_TOKENS } from "#page/race/meters.js";
-import { explainSpeed } from "#page/race/why.js";
+import { explainSpeed, noteOnScript } from "#page/race/why.js";
 import { summarize } from "#page/race/verdict.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
 import { nameOf } from "#page/race/text.js";
@@ -55,12 +55,15 @@ test("a figure that is struck out is not explained", () => {
   assert.equal(explainSpeed(texts, run, replayEnd(run) / 2), "known");
 });
 
-test("of a prompt in another script the line says how long it is, in characters and in bytes", () => {
-  const run = made(20);
+test("of a prompt in another script a note says how long it is, in characters and in bytes", () => {
+  const run = made(20),
+    texts = { meta: { english: "{n}, {bytes}" } };
   run.header.prompt = "写 sum";
-  assert.equal(explainSpeed({ why: { english: "{n}, {bytes}", known: "" } }, run, replayEnd(run)), "5, 7");
-  run.header.prompt = "Schreib sum, señor";
-  assert.equal(explainSpeed({ why: { english: "{n}, {bytes}", known: "known" } }, run, replayEnd(run)), "known");
+  assert.equal(noteOnScript(texts, run), "5, 7");
+  run.header.models = { family: "qwen" };
+  assert.equal(noteOnScript(texts, run), "");
+  Object.assign(run.header, { prompt: "Schreib sum, señor", models: undefined });
+  assert.equal(noteOnScript(texts, run), "");
 });
 
 test("of drafts of one token the line does not speak of several", () => {
