@@ -320,7 +320,7 @@ def test_the_guide_begins_with_the_tour_and_names_what_it_holds(open_page):
     page.get_by_role("tab", name="Guide").click()
     told, links = strings("guide"), page.locator(".sd-gd-nav a")
     expect(links).to_have_text(list(told["pages"].values()))
-    tops = [page.locator(one).first.bounding_box()["y"] for one in ("[data-tour]", ".sd-gd-nav", ".sd-gd-cycle")]
+    tops = [page.locator(one).first.bounding_box()["y"] for one in ("#guide [data-tour]", ".sd-gd-nav", ".sd-gd-cycle")]
     assert tops == sorted(tops)
     expect(links.nth(0)).to_have_attribute("aria-current", "page")
     assert page.locator("[data-section=start]").is_visible() and not page.locator("[data-answer]").first.is_visible()
