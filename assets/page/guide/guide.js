@@ -1,7 +1,8 @@
 /* Shows one of the Guide's sub-pages. A sub-page has one or more sections; the hash of the address names a section. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
-import { fillText } from "#page/race/text.js";
+import { joinSentences } from "#page/race/text.js";
+import { createChip } from "#page/race/tokens.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
 import { createAnswers } from "#page/guide/answers.js";
 import { createLessons } from "#page/guide/lessons.js";
@@ -17,6 +18,14 @@ export const PAGES = [
   ["practice"],
   ["teach", "game"],
 ];
+/* The pictures of a cycle's steps: the state of each drafted token. In the second step the target reads them. */
+const DRAFT = ["the", "cat", "sat"];
+const STATES = /** @type {State[][]} */ ([
+  ["pending", "pending", "pending"],
+  ["plain", "plain", "plain"],
+  ["accepted", "accepted", "rejected"],
+  ["accepted", "accepted", "resampled"],
+]);
 const PAPER = /arXiv (\d{4}\.\d{5})/;
 
 /** @type {Mount} */
@@ -32,15 +41,13 @@ export function mount(element, props, _watch, _trigger, server) {
   /** @type {Record<string, () => Child>} */
   const SECTIONS = {
     answers: () => createAnswers(texts, tabs, sources.answers),
-    start: () => [
-      html("p", {}, texts.start.lead),
+    start: () =>
       html(
         "div",
         { class: "sd-gd-row" },
         html("button", { type: "button", class: "sd-btn sd-primary", "data-tour": "" }, texts.start.button),
-        html("span", { class: "sd-sub" }, texts.start.keys),
+        html("span", { class: "sd-sub" }, joinSentences(texts.start.lead, texts.start.keys)),
       ),
-    ],
     about: () =>
       html(
         "div",
@@ -76,51 +83,39 @@ export function mount(element, props, _watch, _trigger, server) {
 
   const createMistake = (/** @type {string[]} */ [wrong, right, source]) =>
     createFold(
-      [createMark("✗", texts.mistakes_words.wrong), wrong],
-      html("p", {}, createMark("✓", texts.mistakes_words.right), right),
+      [createMark("×", texts.mistakes_words.wrong), wrong],
+      html("p", {}, createMark(html("i", { class: "sd-tick" }), texts.mistakes_words.right), right),
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );
 
-  /* Says first what speculative decoding does, in the words of Race. */
+  /* Says first what speculative decoding does: a picture of each step of a cycle, and the words of Race. */
   const createCycle = () =>
     html(
       "div",
       { class: "sd-gd-cycle" },
-      JSON.parse(props.reading).map((/** @type {string[]} */ [step, text]) =>
-        html("p", {}, html("b", {}, step), /。$/.test(step) ? "" : " ", text),
+      JSON.parse(props.reading).map((/** @type {string[]} */ [step, text], /** @type {number} */ i) =>
+        html("div", {}, createPicture(STATES[i]), html("b", {}, step), /。$/.test(step) ? "" : " ", text),
+      ),
+    );
+  const createPicture = (/** @type {State[]} */ states) =>
+    html(
+      "p",
+      { "aria-hidden": "true" },
+      states.map((state, i) =>
+        createChip(/** @type {any} */ ({}), state === "resampled" ? "slept" : DRAFT[i], state, "span", ""),
       ),
     );
 
   const isPhone = matchMedia("(max-width: 480px)").matches; // there all sections of a sub-page but the first fold
-  const createSectionLink = (/** @type {string} */ name, label = texts.sections[name]) =>
-      html("a", { href: GUIDE_URL + name }, label),
-    createSection = (/** @type {string} */ name, /** @type {number} */ index) => {
+  const createSection = (/** @type {string} */ name, /** @type {number} */ index) => {
       const title = html("h2", { tabindex: "-1" }, texts.sections[name]),
         content = SECTIONS[name](),
         parts = index && isPhone ? createFold(title, content) : [title, content];
       return html("section", { "data-section": name }, parts);
     },
-    counts = { questions: Object.keys(texts.answers.list).length, terms: texts.glossary.length },
-    links = PAGES.map(([name]) => {
-      const link = createSectionLink(name, texts.pages[name]);
-      link.append(html("span", { class: "sd-sub" }, fillText(texts.pages_lead[name], counts)));
-      return link;
-    }),
+    links = PAGES.map(([name]) => html("a", { href: GUIDE_URL + name }, texts.pages[name])),
     pages = PAGES.map((names) =>
-      html(
-        "div",
-        { class: "sd-gd-page" },
-        names[0] === "start" ? createCycle() : null,
-        names.length > 1
-          ? html(
-              "p",
-              { class: "sd-sub" },
-              texts.contents,
-              names.map((name) => createSectionLink(name)),
-            )
-          : null,
-        names.map(createSection),
-      ),
+      html("div", { class: "sd-gd-page" }, names[0] === "start" ? createCycle() : null, names.map(createSection)),
     );
 
   let shownPage = 0;
@@ -160,7 +155,8 @@ export function mount(element, props, _watch, _trigger, server) {
   part.nav.append(...links);
   part.body.append(...pages);
   const searchBox = createSearchBox(texts, tabs, server, root, showHits);
-  part.nav.before(searchBox.box);
+  part.nav.before(/** @type {Node} */ (root.querySelector("[data-section=start]"))); // on every sub-page
+  part.nav.after(searchBox.box);
   part.body.append(searchBox.others);
   showPage(0);
   root.addEventListener("click", (event) => {

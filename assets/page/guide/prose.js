@@ -29,7 +29,7 @@ export function createColumns(/** @type {Child[]} */ items) {
 export const createFold = (/** @type {Child} */ head, /** @type {Child[]} */ ...content) =>
   html("details", { class: "sd-fold" }, html("summary", {}, head), content);
 /* Screen readers read the label instead of the mark. */
-export const createMark = (/** @type {string} */ mark, /** @type {string} */ label) => [
+export const createMark = (/** @type {Child} */ mark, /** @type {string} */ label) => [
   html("i", { "aria-hidden": "true" }, mark),
   html("span", { class: "sd-hidden" }, label + ": "),
 ];

@@ -23,7 +23,7 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         option.classList.toggle("sd-gd-answer", i === answer),
       );
       answerText.replaceChildren(
-        html("b", {}, chosen === answer ? "✓ " + texts.right : "✗ " + texts.wrong),
+        html("b", {}, chosen === answer ? texts.right : texts.wrong),
         " ",
         choices[answer] + ": " + why + " ",
         createButton(fillText(see, { tab: tabs[tab] }), tabOpener(tab, part), "sd-link sd-inline"),

@@ -113,11 +113,7 @@ function mountTour(element, props, server, player) {
     part.count.textContent = fillText(texts.count, { n: view.step + 1, of: STEPS.length });
     part.title.textContent = stepTexts.title;
     part.text.textContent = stepTexts.text;
-    part.task.textContent = view.isDone
-      ? "✓ " + stepTexts.after
-      : stepTexts.task
-        ? texts.task + " " + stepTexts.task
-        : "";
+    part.task.textContent = view.isDone ? stepTexts.after : stepTexts.task ? texts.task + " " + stepTexts.task : "";
     part.task.classList.toggle("sd-done", view.isDone);
     part.back.disabled = view.step === 0;
     part.show.hidden = !step.show || view.isDone;

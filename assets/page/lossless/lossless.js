@@ -13,8 +13,6 @@ import { createGreedyText } from "#page/lossless/greedy.js";
 import { createMistakes } from "#page/lossless/mistakes.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
-const FIRST_MISTAKE = "from_target"; // what the button beside the verdict plants
-
 /** @param {HTMLElement} element @param {Props} props @param {Watch} watch @param {Trigger} trigger
  * @param {Server} server @param {Player} player */
 function mountLossless(element, props, watch, trigger, server, player) {
@@ -94,7 +92,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
 
   function paintControls() {
     paintMistakes();
-    part.start.hidden = view.mistake !== "";
     pressPair(view.pair);
     part.text.closest("label").hidden = view.pair !== "embedded";
     part.drawsvalue.textContent = formatCount(view.draws);
@@ -177,7 +174,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
       textlabel: railTexts.text,
       railtitle: railTexts.title,
       raillead: railTexts.lead,
-      start: railTexts.start,
       choicetitle: railTexts.choice,
       drawslabel: railTexts.draws,
       run: railTexts.run,
@@ -193,7 +189,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
   part.draws.value = DRAW_COUNTS.length - 1;
   part.text.oninput = () => setChoice({});
   part.draws.oninput = () => setChoice({ draws: DRAW_COUNTS[+part.draws.value] });
-  part.start.onclick = () => setChoice({ mistake: FIRST_MISTAKE });
   part.run.onclick = run;
   part.stop.onclick = stop;
   watch("value", takeUpdate);

@@ -16,8 +16,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
   function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws, isLive = false) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
-      // the exact distances of a mistake whose distribution is defined; otherwise null
-      enumerated = certificate.mistake && certificate.closed.error !== null ? certificate.exact : null,
+      enumerated = certificate.closed.error === null ? null : certificate.exact, // 0 ÷ 0 has no distance
       { sampled: passed } = checksOf(certificate, requestedDraws),
       draws = formatCount(sample ? sample[0] : 0),
       box = html("div", {}),

@@ -1,4 +1,4 @@
-/* Draws the verdict and the checks, each as a stamp (✓, ✗ or ?) with its text. */
+/* Draws the verdict and the checks, each as a stamp (a tick, × or ?) with its text. */
 
 import { html } from "#page/race/html.js";
 
@@ -18,7 +18,7 @@ export function createStamps(/** @type {LosslessTexts} */ texts, /** @type {Part
         role: "img",
         "aria-label": LABELS[kind],
       },
-      { good: "✓", bad: "✗", missed: "?" }[kind],
+      { good: html("i", { class: "sd-tick" }), bad: "×", missed: "?" }[kind],
     );
 
   /* Writes the verdict only when it changes, because screen readers announce each change of a status line. */

@@ -2,7 +2,7 @@
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";
-import { formatCount, formatRoughly, formatFigure } from "#page/lossless/format.js";
+import { formatCount, formatRoughly } from "#page/lossless/format.js";
 
 export function createVerdictTexts(/** @type {LosslessTexts} */ texts) {
   /** @param {Certificate} certificate @param {Kind} kind @param {number} failedCount @param {any} checks
@@ -15,7 +15,6 @@ export function createVerdictTexts(/** @type {LosslessTexts} */ texts) {
     if (kind === "good")
       return fillText(/** @type {Record<string, string>} */ (labels.right)[certificate.pair], {
         paths: certificate.exact && formatCount(certificate.exact.paths),
-        error: certificate.exact && formatFigure(Math.max(...certificate.exact.tv)),
       });
     if (kind === "missed" && certificate.least_k > certificate.k)
       return fillText(labels.shallow, { least: certificate.least_k, k: certificate.k });

@@ -43,25 +43,27 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     const value = numberOf(cell),
       node = html(i ? "td" : "th", { class: classOf(i), scope: i ? null : "row" }, formatValue(value, i));
     if (i === (state.column || 1)) node.dataset.now = "";
-    if (Array.isArray(cell)) node.append(createInterval(cell, i));
-    return tint(node, value, i);
+    if (even !== null && typeof value === "number") node.append(createSpan(cell, i));
+    return tint(node, cell, i);
   }
 
-  /* Draws a number within its interval, on the axis that all cells share. */
-  function createInterval(/** @type {number[]} */ cell, /** @type {number} */ i) {
-    const text = cell
-        .slice(1)
-        .map((end) => formats[i].format(end))
-        .join(" – "),
-      node = html("i", { class: "sd-span", role: "img", "aria-label": text, title: text });
-    ["at", "low", "high"].forEach((name, at) => node.style.setProperty(`--${name}`, placeOf(cell[at])));
+  /* Draws a number within its interval or, without one, a bar from `even`, on the axis that all cells share. */
+  function createSpan(/** @type {any} */ cell, /** @type {number} */ i) {
+    const ends = Array.isArray(cell) ? cell : [cell, Math.min(cell, even), Math.max(cell, even)],
+      node = html("i", { class: "sd-span" });
+    if (ends === cell) {
+      const text = [ends[1], ends[2]].map((end) => formats[i].format(end)).join(" – ");
+      Object.assign(node, { role: "img", ariaLabel: text, title: text });
+    }
+    ["at", "low", "high"].forEach((name, at) => node.style.setProperty(`--${name}`, placeOf(ends[at])));
     node.style.setProperty("--even", placeOf(even));
     return node;
   }
 
-  /** Tints a number by its distance from `even`, and marks the best of its column. @param {HTMLElement} node
-   * @param {string | number | null} value @param {number} i */
-  function tint(node, value, i) {
+  /** Tints a number by its distance from `even`, and marks the best of its column and what reaches it.
+   * @param {HTMLElement} node @param {Cell} cell @param {number} i */
+  function tint(node, cell, i) {
+    const value = numberOf(cell);
     if (typeof value !== "number" || even === null) return node;
     const isBelow = (/** @type {number} */ number) => number < even,
       furthest = Math.max(
@@ -72,10 +74,8 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
       );
     node.dataset.side = isBelow(value) ? "below" : "above";
     node.style.setProperty("--share", `${(80 * Math.abs(value - even)) / furthest}%`);
-    node.toggleAttribute(
-      "data-best",
-      value === Math.max(...tables[state.table].map((row) => Number(numberOf(row[i])))),
-    );
+    const best = Math.max(...tables[state.table].map((row) => Number(numberOf(row[i]))));
+    node.toggleAttribute("data-best", (Array.isArray(cell) ? cell[2] : value) >= best);
     return node;
   }
 
@@ -95,7 +95,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     [...table.tHead.rows[0].cells].forEach((head, i) => {
       const order = i !== state.column ? "none" : state.descending ? "descending" : "ascending";
       head.setAttribute("aria-sort", order);
-      head.querySelector("i").textContent = { none: "↕", descending: "↓", ascending: "↑" }[order];
+      head.querySelector("i").textContent = { none: "", descending: "↓", ascending: "↑" }[order];
     });
     showChoice(String(state.table));
     const rows = tables[state.table];

@@ -18,23 +18,19 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       hasPassed = stepIndex >= steps.indexOf("check");
     const hotClass = (/** @type {number} */ node) => (view.step === node ? " sd-hot" : ""),
       showsTarget = targetToken && stepIndex >= steps.indexOf("own");
-    const label = (/** @type {string} */ name, /** @type {string} */ sub) =>
-        html("div", { class: "sd-rl" }, name, html("small", {}, sub)),
+    const label = (/** @type {string} */ name, /** @type {string} */ sub, figure = "") =>
+        html("div", { class: "sd-rl" }, name, html("small", {}, sub), html("small", {}, figure)),
       cell = (/** @type {string} */ cls, /** @type {Child[]} */ ...inner) =>
         html("div", { class: "sd-cell " + cls }, inner);
     part.grid.style.setProperty("--n", String(nodes.length + 1));
     part.grid.classList.toggle("sd-many", nodes.length > 9);
     part.grid.replaceChildren(
-      label(labels.draft, cycle.tree ? labels.draft_tree : labels.draft_sub),
+      label(labels.draft, cycle.tree ? labels.draft_tree : labels.draft_sub, cycle.served ? "" : notation.q_short),
       ...nodes.map((node) =>
         cell(
           "sd-top" + hotClass(node),
           createNodeChip(node, "pending", "span"),
-          html(
-            "span",
-            {},
-            cycle.served ? texts.served.no_q : notation.q_short + " " + formatChance(cycle.drafts[node].q),
-          ),
+          html("span", {}, cycle.served ? texts.served.no_q : formatChance(cycle.drafts[node].q)),
         ),
       ),
       nodes.length && !cycle.tree && targetToken && !showsTarget
@@ -56,6 +52,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           : cycle.tree
             ? labels.verdict_tree
             : labels.verdict_sub,
+        Object.values(verdict.trials).some((trial) => trial.u != null) ? labels.verdict_coin : "",
       ),
       ...nodes.map((node) => cell("sd-bottom" + hotClass(node), ...verdictCell(node, hasPassed))),
       cell(
@@ -91,7 +88,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         ? trial.accepted
           ? texts.grid.kept
           : texts.grid.not_kept
-        : "u " + formatApart(trial.u, trial.chance).join(trial.accepted ? " < " : " ≥ ");
+        : formatApart(trial.u, trial.chance).join(trial.accepted ? " < " : " ≥ ");
     return [createNodeChip(node, states[node], "span"), html("span", {}, verdictText)];
   }
 

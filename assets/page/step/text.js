@@ -76,7 +76,9 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
       }),
     );
     spans.forEach((span, i) => {
-      span.className = "sd-part" + (i > view.cycle ? (current.changed ? " sd-grey" : " sd-ahead") : "");
+      const isAhead = i > view.cycle;
+      span.className = "sd-part" + (isAhead ? (current.changed ? " sd-grey" : " sd-ahead") : "");
+      span.hidden = isAhead && !current.changed && view.step !== "commit"; // not written yet
     });
     const box = part.text,
       openSpan = spans[view.cycle];

@@ -11,11 +11,10 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
   const labels = texts.position,
     notation = () => texts.notation[view.notation];
 
-  const createVerdict = (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {Child[]} */ ...lead) =>
+  const createVerdict = (/** @type {Draft} */ draft, /** @type {Trial} */ trial) =>
     html(
       "p",
       { class: "sd-so" },
-      ...lead,
       createMark(trial.accepted ? "accepted" : "rejected", draft.piece),
       " ",
       html("b", {}, trial.accepted ? labels.stays : labels.goes),
@@ -28,7 +27,7 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
   ];
 
   /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
-  function drawCoin(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
+  function drawCoin(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,
       isBlock = trial.h != null,
@@ -57,17 +56,8 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
       : [notation().ratio, `${formatFigure(trial.p)} / ${formatFigure(trial.q)}`, formatFigure(trial.p / trial.q)].join(
           " = ",
         );
-    return [
-      chart,
-      createVerdict(
-        draft,
-        trial,
-        fillText(labels.so, { u: uText, sign: trial.accepted ? "<" : "≥", r: chanceText }),
-        " ",
-      ),
-      createFormula(ratio),
-      createNote(isBlock ? labels.note_block : isGreedy() ? labels.note_is_greedy : labels.note_greedy),
-    ];
+    const note = isBlock ? labels.note_block : isGreedy() ? labels.note_is_greedy : null;
+    return [chart, createFormula(ratio), ...(note ? [createNote(note)] : [])];
   }
 
   /* Draws the test of a rule without a coin. */
@@ -122,5 +112,5 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
   }
 
   return (/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) =>
-    (trial.u != null ? drawCoin : drawPlainTest)(draft, trial, width);
+    trial.u != null ? drawCoin(trial, width) : drawPlainTest(draft, trial, width);
 }

@@ -81,7 +81,7 @@ export function createCurves({
           })
         : formatTimes(current),
       goesLeft = settings.k < best || pointX > left + plotWidth - 130,
-      alignsEnd = goesLeft && pointX > left + (settings.usesRun ? 250 : 130),
+      alignsEnd = goesLeft && pointX > left + (settings.usesRun ? 180 : 130),
       offsetY = goesLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
       offsetX = alignsEnd ? -12 : 12,
       bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: the best dot is on the label's side
@@ -89,7 +89,7 @@ export function createCurves({
     if (
       best &&
       Math.abs(best - settings.k) > 1 &&
-      (offsetY > 0 || bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 220 : 80))
+      (offsetY > 0 || bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 190 : 80))
     )
       chart.append(
         svgText(
@@ -105,7 +105,8 @@ export function createCurves({
       svgDot(pointX, pointY, 7, "sd-th-you"),
       svgText(pointX + offsetX, pointY + offsetY, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
-    if (settings.usesRun) chart.append(svgDiamond(pointX, y(measured().speedup), "sd-th-real"));
+    const measuredY = settings.usesRun ? y(measured().speedup) : pointY;
+    if (Math.abs(measuredY - pointY) > 14) chart.append(svgDiamond(pointX, measuredY, "sd-th-real")); // else they touch
   }
 
   function paintTable() {

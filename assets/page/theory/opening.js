@@ -12,7 +12,7 @@ import {
   weightsRead,
   cacheBytes,
 } from "#page/theory/hardware.js";
-import { bestK, expectedTokens, speedup, tempered, overlap } from "#page/theory/formulas.js";
+import { bestK, speedup, tempered, overlap } from "#page/theory/formulas.js";
 import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/format.js";
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
@@ -31,7 +31,7 @@ const EXAMPLES = {
 const TEMPERATURES = [0, 0.5, 1, 2];
 
 /** @param {TheoryPage} page @param {Hardware} options */
-export function createOpening({ texts, part, settings, widths, speedupAt }, { machines, models }) {
+export function createOpening({ texts, part, settings, widths }, { machines, models }) {
   /* Draws two bars for each pass: the time to read memory, and the time to compute. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
@@ -89,19 +89,9 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
       );
     });
     part.wall.replaceChildren(chart);
-    part.wallfirst.textContent = fillText(texts.wall_first.lead, values);
-  }
-
-  function paintLoses() {
-    const speedupNow = speedupAt(settings.k);
-    part.loses.replaceChildren(
-      html("b", {}, texts.loses.rule),
-      " ",
-      fillText(speedupNow >= 1 ? texts.loses.wins : texts.loses.loses, {
-        tokens: toFixed(expectedTokens(settings.alpha, settings.k)),
-        passes: toFixed(settings.k * settings.c + settings.v + settings.o),
-        times: formatTimes(speedupNow),
-      }),
+    part.wallfirst.replaceChildren(
+      fillText(texts.wall_first.lead, values),
+      html("b", {}, fillText(texts.wall_first.below, values)),
     );
   }
 
@@ -218,5 +208,6 @@ export function createOpening({ texts, part, settings, widths, speedupAt }, { ma
   }
 
   buildMap();
-  return { wall: paintWall, loses: paintLoses, heat: paintHeat, rules: paintRules };
+  part.loses.append(html("b", {}, texts.loses.rule), " ", texts.loses.wins);
+  return { wall: paintWall, heat: paintHeat, rules: paintRules };
 }

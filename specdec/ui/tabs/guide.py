@@ -38,9 +38,9 @@ def build(tab: gr.Tab) -> gr.HTML:
 
 
 def cycle() -> list[tuple[str, str]]:
-    """Return the steps of a cycle as Race explains them: the name of each, and what happens in it."""
-    texts = re.findall(r"^\*\*(.+?)\*\* (.+?)(?:\n\n|\Z)", paragraph("reading"), re.MULTILINE | re.DOTALL)
-    return [(name, text.replace("*", "")) for name, text in texts[:STEPS]]
+    """Return the steps of a cycle: the name of each, and what Race says first of it, up to the end of its clause."""
+    texts = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)
+    return [(name, text + name[-1]) for name, text in texts[:STEPS]]
 
 
 def elsewhere(_: Any = None) -> list[list[str]]:

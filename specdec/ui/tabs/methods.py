@@ -1,5 +1,6 @@
 """The tab Methods: recorded speed-ups by method and text, and a card for each method."""
 
+import html
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ def build(tab: gr.Tab) -> None:
     words, (first, *others) = strings("methods"), results.reports()
     with gr.Column(elem_classes="sd-methods"):
         title(words["head"]["title"], words["head"]["lead"])
-        title(target(first), level="h3")
         measured(first, "arena", "findings")
         title(words["chart"]["title"], words["chart"]["lead"], "h3")
         plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
@@ -44,6 +44,8 @@ def measured(report: dict[str, Any], *names: str) -> None:
     words, rows = strings("methods")["speedups"], report["rows"]
     with gr.Row(elem_classes="sd-beside"):
         with gr.Column(scale=3, min_width=640):
+            if names:
+                title(target(report), level="h3")
             tables = {choice(value): results.speedups(rows, value) for value in results.temperatures(rows)}
             table(
                 words["title"].format(target=target(report)),
@@ -54,11 +56,17 @@ def measured(report: dict[str, Any], *names: str) -> None:
                 elem_classes="sd-arena",
                 elem_id=names[0] if names else None,
             )
-            lines([words["lead"]], elem_classes="sd-about")
-            lines(provenance(report), elem_classes="sd-recorded-badge")
+            lines([words["lead"], words["intervals"]], elem_classes="sd-about")
+            recorded_badge(*provenance(report))
         with gr.Column(scale=1, min_width=280):
             title(words["findings"], level="h3")
             lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
+
+
+def recorded_badge(word: str, facts: str) -> None:
+    inside = f'<span class="sd-badge"><i></i>{html.escape(word)}</span><span class="sd-sub">{html.escape(facts)}</span>'
+    template = f'<div class="sd-place">{inside}</div>'
+    gr.HTML(html_template=template, apply_default_css=False, elem_classes="sd-recorded-badge")
 
 
 def choice(temperature: float) -> str:
