@@ -22,6 +22,8 @@ export const NO_TOTALS = {
   checkMs: 0,
 };
 
+const OWN_DRAWS = ["sample and match", SHARED_NOISE];
+
 export const speculativeOf = (/** @type {Run} */ run) => run.lanes[run.names[0]];
 /** @param {Run} run */
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
@@ -30,11 +32,11 @@ export const peerOf = (/** @type {Run} */ run) => (run.names.length > 2 ? run.la
 /* Returns how the speculative lane was started; all fields are missing until it is. */
 export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>} */ (speculativeOf(run).started || {});
 
-/* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `events.py` does: the text may then
- * no longer follow the target's distribution. */
+/* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `traces/cycle.py` does: the text may
+ * then no longer follow the target's distribution, unless the rule's text is the target's own draws. */
 export function countLostDrafts(/** @type {Run} */ run) {
-  const { params } = startedOf(run);
-  if (!params || params.temperature === 0) return 0;
+  const { params, rule = "" } = startedOf(run);
+  if (!params || params.temperature === 0 || OWN_DRAWS.includes(rule)) return 0;
   return speculativeOf(run).failures.filter((failure) => failure.where === "drafter").length;
 }
 

@@ -29,19 +29,20 @@ test("figures at the end", () => {
   assert.equal(figures.speculative.written, 15);
 });
 
-test("drafts that were lost while sampling are counted, and none of a greedy run", () => {
+test("drafts that were lost while sampling are counted, and none of a greedy run or of the target's own draws", () => {
   const failed = { event: "failed", lane: "speculative", where: "drafter", cycle: 2, reason: "x", fatal: false },
-    of = (temperature, event) =>
+    of = (temperature, event, rule = "rejection sampling") =>
       player.countLostDrafts(
         player.foldEvents([
           ...lines.map((line) =>
-            line.event === "started" ? { ...line, params: { ...line.params, temperature } } : line,
+            line.event === "started" ? { ...line, rule, params: { ...line.params, temperature } } : line,
           ),
           event,
         ]),
       );
   assert.equal(of(0.8, failed), 1);
   assert.equal(of(0, failed), 0);
+  assert.equal(of(0.8, failed, "sample and match"), 0);
   assert.equal(of(0.8, { ...failed, where: "engine" }), 0);
   assert.equal(of(0.8, { ...failed, lane: "plain" }), 0);
 });
