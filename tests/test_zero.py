@@ -93,7 +93,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent) -> None:
     assert (asking, choice, platform.durations) == (Step("ask"), Choice("draft_model", 3), [11])
     assert there._texts() == here._texts() and there.header.models["threads"] == 1
     (ready,) = session.process.call("choose", "embedded", "auto")
-    assert platform.ends.get() == "whole" and ready.drafter == "draft_model"
+    assert platform.ends.get() == "whole" and isinstance(ready, Choice)
     with pytest.raises(ValueError, match="tokens"):  # the engine refuses, not the platform
         list(call(session, replace(SHORT, prompt="word " * 3000)))
     assert platform.ends.get() == "whole" and session.process._process is None  # nothing was on the CPU

@@ -43,7 +43,7 @@ EQUAL = {
     ("sampling.SharedNoiseSampler.__init__", "0 → 1"): "the decoding loop calls `at` before it draws anything",
     ("sampling.SharedNoiseSampler.at", "position >= length → position > length"):
      "if noise is dropped, it is computed again from the seed and the position",
-    ("sampling.probabilities", "sorted=False → True"): "the tokens are sorted afterwards, by index",
+    ("sampling.highest_ids", "sorted=False → True"): "only the least of these values is used",
     ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED → probs.shape[-1] <= MIN_NORMALISED"):
      "the limit affects only precision: a row of exactly that length sums to one well enough either way",
     ("sampling.normalised", "probs.shape[-1] < MIN_NORMALISED or probs.device.type != 'cpu'"

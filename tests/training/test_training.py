@@ -385,7 +385,9 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
     command = ["train", "--target", str(target), "--out", str(out), "--minutes", "0.2", *SIZE]
     with monkeypatch.context() as patch:
         patch.setattr(place, name, interrupted)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
         assert terminal.main(command) == terminal.STOPPED
+        signal.signal(signal.SIGINT, before)
     said = capsys.readouterr().out
     assert MOMENTS[moment] in said.splitlines()[-1] and next(calls) > 0
     texts = len(list((out / "examples").glob("*.npz"))) if out.exists() else 0
