@@ -32,8 +32,8 @@ export const peerOf = (/** @type {Run} */ run) => (run.names.length > 2 ? run.la
 /* Returns how the speculative lane was started; all fields are missing until it is. */
 export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>} */ (speculativeOf(run).started || {});
 
-/* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `traces/cycle.py` does: the text may
- * then no longer follow the target's distribution, unless the rule's text is the target's own draws. */
+/* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `traces/cycle.py` does: the text
+ * may then no longer follow the target's distribution, unless it consists of the target's own draws. */
 export function countLostDrafts(/** @type {Run} */ run) {
   const { params, rule = "" } = startedOf(run);
   if (!params || params.temperature === 0 || OWN_DRAWS.includes(rule)) return 0;
