@@ -29,7 +29,7 @@ SHOWN = {
     "S7 Medusa, trees": "method:medusa method:medusa:tree method:eagle3:tree text:methods.questions.tree",
     "S8 distilled drafts": "text:drafters.draft_model.card.training command:train --method",
     "S9 a domain, and the wrong one": "method:draft_model:story text:guide.answers.list.domain",
-    "S10 assisted generation": "text:player.peer.row file:specdec/lanes/transformers.py command:run --peer",
+    "S10 assisted generation": "text:player.peer.done file:specdec/lanes/transformers.py command:run --peer",
     "S11 tokens per cycle": "text:theory.recursion.rule text:theory.recursion.closed part:theory/theory.recursion",
     "S12 throughput, speed-up": "text:theory.recursion.throughput part:theory/theory.curves",
     "S13 the best K": "text:theory.table.why part:theory/theory.table part:theory/theory.map",

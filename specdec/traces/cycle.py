@@ -91,13 +91,17 @@ def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
             drafted = verified = None
 
 
+def start_of(events: Iterable[Event], lane: str) -> Started | None:
+    return next((event for event in events if isinstance(event, Started) and event.lane == lane), None)
+
+
 def lost_drafts(events: Sequence[Event], lane: str) -> int:
     """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text.
 
     The run goes on as if it had not drawn any. This biases nothing at temperature 0, nor where the text consists only
     of the target's own draws.
     """
-    started = next((event for event in events if isinstance(event, Started) and event.lane == lane), None)
+    started = start_of(events, lane)
     if started is None or not started.params.temperature or started.rule in OWN_DRAWS:
         return 0
     return sum(isinstance(event, Failed) and event.lane == lane and event.where == "drafter" for event in events)
@@ -105,7 +109,7 @@ def lost_drafts(events: Sequence[Event], lane: str) -> int:
 
 def is_lossless(events: Sequence[Event], lane: str) -> bool | None:
     """Say whether the lane's text follows the target's distribution: what its rule says; None if drafts were lost."""
-    started = next((event for event in events if isinstance(event, Started) and event.lane == lane), None)
+    started = start_of(events, lane)
     return None if started is None or (started.lossless and lost_drafts(events, lane)) else started.lossless
 
 

@@ -13,12 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, Started, to_dict, Verified
+from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, to_dict, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
 from ..paths import write_text
-from .cycle import cycles, is_lossless
+from .cycle import cycles, is_lossless, start_of
 from .drawn import draw
 from .shape import ShapeCheck
 
@@ -119,7 +119,7 @@ class Trace:
         `same_text` says whether all lanes wrote the same text; it is None for a single lane.
         """
         lane = self.header.lanes[0]
-        started = next((event for event in self.events if isinstance(event, Started) and event.lane == lane), None)
+        started = start_of(self.events, lane)
         texts = self._texts()
         names = ("drafter", "k", "rule", "lossless", "prompt_tokens", "server")
         settings = {name: getattr(started, name) for name in names} | asdict(started.params) if started else {}
