@@ -1,6 +1,6 @@
-"""Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
+"""Measure the speed-up: run a prompt speculatively and plainly, within seconds, and compare the times.
 
-The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. Runs
+The speed of a machine changes over time, but hardly within seconds, so the ratio can be trusted. Runs
 record no distributions (`details=False`).
 """
 
@@ -15,7 +15,8 @@ from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetit
 from ..types import Costs, SamplingParams
 
 Row = dict[str, object]
-Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
+Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of a run with a plain one
+TOGETHER = 4  # speculative runs between two plain ones
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,24 @@ def measure_pairs(
 ) -> dict[Case, Pairs]:
     """Measure cases of one domain and temperature against plain decoding. A round runs all cases on all prompts.
 
-    The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
-    seed `seed` + i; round 0 is a warm-up with the first prompt alone. `tick` is called after each pair.
+    The baseline of up to `TOGETHER` speculative runs is the faster of two plain runs, one before and one after them.
+    Round i uses the seed `seed` + i; round 0 is a warm-up with the first prompt alone. `tick` is called after each run.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1) if cases else ():
         for index, prompt in enumerate(prompts if repeat else prompts[:1]):
             gc.collect()
             before = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
-            for case in cases:
-                params = case.params(tokens, seed + repeat)
-                speculative = run(engine, prompt, case.drafter, case.k, params)
-                after = run(engine, prompt, "none", 0, params)
+            for start in range(0, len(cases), TOGETHER):
+                runs = {}
+                for case in cases[start : start + TOGETHER]:
+                    runs[case] = run(engine, prompt, case.drafter, case.k, case.params(tokens, seed + repeat))
+                    tick()
+                after = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
                 faster = min(before, after, key=lambda stats: stats.seconds_per_token or math.inf)
-                if repeat:
-                    collected[case].append((index, Comparison(speculative, faster)))
+                for case in runs if repeat else ():
+                    collected[case].append((index, Comparison(runs[case], faster)))
                 before = after
-                tick()
     return collected
 
 

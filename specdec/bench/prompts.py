@@ -17,4 +17,4 @@ def read_prompts(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
 
 
 PROMPTS = read_prompts("prompts.json", "bench")  # texts to continue
-QUESTIONS = read_prompts("questions.json", "page", "bench")  # for chat models, by the categories of SPEED-Bench
+QUESTIONS = read_prompts("questions.json", "page", "bench", "more")  # for chat models, by the categories of SPEED-Bench

@@ -24,7 +24,7 @@ def report(options: Options) -> dict[str, Any]:
     engine = Engine("smollm2", dtype="bfloat16", device="cpu")
     questions = json.loads((ASSETS / "questions.json").read_text(encoding="utf-8"))
     entries = [
-        (kind, name, text) for kind, lists in questions.items() for name, texts in lists.items() for text in texts
+        (kind, name, text) for kind, lists in questions.items() for name in ("page", "bench") for text in lists[name]
     ]
     rows = []
     for temperature in TEMPERATURES:
