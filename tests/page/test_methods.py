@@ -17,27 +17,20 @@ from specdec.ui.tabs import methods
 from tests import toyreport
 
 
-@pytest.fixture
-def reports(tmp_path, monkeypatch):
+@pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
+def test_the_target_of_the_page_comes_first(tmp_path, family, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
-    toyreport.save(tmp_path)
     (tmp_path / "star").mkdir()
     for name in results.SHOWN:
-        family = {"family": "smollm2"} if name.startswith("star/") else {}
         report = toyreport.report()
-        report["provenance"]["models"] |= family
+        report["provenance"]["models"] |= {"family": "smollm2"} if name.startswith("star/") else {}
         (tmp_path / f"{name}.json").write_text(json.dumps(report), encoding="utf-8")
-    return tmp_path
-
-
-@pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
-def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
     monkeypatch.setattr(recorded, "first_target", lambda: family)
     assert [results.family_of(report) for report in results.reports()] in (
         [family, EMBEDDED],
         [family, "smollm2"],
     )
-    (reports / "star" / "bfloat16.json").unlink()
+    (tmp_path / "star" / "bfloat16.json").unlink()
     assert [results.family_of(report) for report in results.reports()] == [EMBEDDED]
 
 
@@ -74,14 +67,10 @@ def test_counts_agree_with_the_tables_at_their_rounding():
     assert "each column" in results.findings(tied)[-1]
 
 
-def test_the_table_holds_every_row():
+def test_the_table_holds_every_row_and_speed_ups_stand_by_method_and_text_the_fastest_first():
     rows = toyreport.report()["rows"]
     cells = results.cells(rows)
     assert len(cells) == 12 and cells[0] == ["Prompt lookup", "Story", 0.0, 4, 0.9, None, *cells[0][6:-1], 0.001]
-
-
-def test_speed_ups_stand_by_method_and_text_and_the_fastest_comes_first():
-    rows = toyreport.report()["rows"]
     assert list(results.columns(rows).values()) == ["Method", "Median", "Story", "Code"]
     table = results.speedups(rows, 0.0)
     assert [cells[:2] for cells in table] == [["Draft model", 1.55], ["Medusa tree", 1.45], ["Prompt lookup", 1.0]]
@@ -128,18 +117,15 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
 
 
-def test_the_chart_holds_every_speed_up_over_its_tokens_per_cycle():
-    rows = toyreport.report()["rows"]
-    points = [point for trace in results.chart(rows).data[3:] for point in zip(trace.x, trace.y, strict=True)]
-    assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
-
-
-def test_the_chart_names_the_fastest_point_the_slowest_and_that_of_the_dearest_cycle():
+def test_the_chart_holds_every_speed_up_and_names_the_fastest_the_slowest_and_that_of_the_dearest_cycle():
     rows = toyreport.report()["rows"]
     fastest, slowest, dearest = rows[4], rows[0], rows[-1]
     fastest["measured_speedup"], slowest["measured_speedup"] = 3.0, 0.5
     dearest |= {"drafter": "eagle3", "measured_speedup": 1.0, "tau": 9.0}
-    notes = {(note.text, note.x, note.y) for note in results.chart(rows).layout.annotations}
+    chart = results.chart(rows)
+    points = [point for trace in chart.data[3:] for point in zip(trace.x, trace.y, strict=True)]
+    assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
+    notes = {(note.text, note.x, note.y) for note in chart.layout.annotations}
     assert notes == {
         ("Draft model, Story", fastest["tau"], 3.0),
         ("Prompt lookup", slowest["tau"], 0.5),

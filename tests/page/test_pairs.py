@@ -41,8 +41,8 @@ def server(monkeypatch, tmp_path):
         process.close()
 
 
-def told(k=3, **settings):
-    return [item for item in session.run(check("Once upon", k=k, target=PAIR, max_tokens=8, **settings)) if item]
+def told(**settings):
+    return [item for item in session.run(check("Once upon", k=3, target=PAIR, max_tokens=8, **settings)) if item]
 
 
 @pytest.mark.long

@@ -30,9 +30,6 @@ def small_answers(monkeypatch) -> None:
     monkeypatch.setattr(stream, "ANSWER_BYTES", 100_000)
 
 
-METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
-
-
 def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: Any) -> dict[str, Any]:
     told = {"tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}]}
     choice = {"index": 0, "text": text, "token_ids": [number], "logprobs": told, "finish_reason": finish}
@@ -45,7 +42,7 @@ TOKENS = Reply.of({"tokens": [1, 2]})
 def vllm(completion: Callable[[Asked], Reply], tokens: Reply = TOKENS) -> Callable[[Asked], Reply]:
     """A server that is sound but for its completions, or the tokens of a prompt."""
     told = {"/v1/models": Reply.of(MODELS), "/version": Reply.of({"version": "0.32.0"}), "/tokenize": tokens}
-    told["/metrics"] = Reply([METRICS], type="text/plain")
+    told["/metrics"] = Reply([b'vllm:generation_tokens_total{engine="0"} 1.0\n'], type="text/plain")
 
     def answer(asked: Asked) -> Reply:
         return told[asked.path] if asked.path in told else completion(asked)
