@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_packaging import imports as packages
+
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
 READING = "messages types sampling verify rules events text describe loop".split()
 ALLOWED = {
@@ -50,9 +52,7 @@ for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub.
 SESSION = {"exposure", "methods", "settings", "messages", "progress", "families", "process", "ui"}
-PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"} | {
-    "messages"
-}
+PAGE = {*"exposure paths methods settings events families traces figures types messages ui".split()}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 
@@ -122,14 +122,10 @@ def test_imports_follow_the_design(path: Path) -> None:
 
 def test_no_drafter_imports_another() -> None:
     for path in (ROOT / "drafters").glob("*.py"):
-        source = path.read_text()
-        others = {other.stem for other in (ROOT / "drafters").glob("*.py")} - {"base", "stop", path.stem}
-        assert not any(f"from .{other} " in source for other in others)
+        others = {name.split(".")[2] for name in imported(path) if name.startswith("specdec.drafters.")}
+        assert others <= {"base", "stop"}, path
 
 
 def test_the_page_needs_no_torch() -> None:
     for path in (ROOT / "ui").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            assert not {name.split(".")[0] for name in names} & {"torch", "transformers"}, path
+        assert not packages(path) & {"torch", "transformers"}, path

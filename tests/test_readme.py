@@ -45,10 +45,8 @@ def commands(text: str) -> list[list[str]]:
 
 
 def ok(line: str) -> bool:
-    return (
-        re.match(r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )", line.replace("\n", " "))
-        is not None
-    )
+    ours = r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )"
+    return re.match(ours, line.replace("\n", " ")) is not None
 
 
 def wrong(words: list[str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gradio
 import pytest
@@ -126,11 +127,7 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent, monkeypatch) -> None:
     platform, session = lent
-
-    def mistaken(*_: Any) -> None:
-        raise TypeError("a mistake of ours")
-
-    monkeypatch.setattr(platform, "lend", mistaken)
+    monkeypatch.setattr(platform, "lend", Mock(side_effect=TypeError("a mistake of ours")))
     with pytest.raises(TypeError, match="a mistake of ours"):
         list(call(session, SHORT))
 

@@ -141,10 +141,8 @@ def server(counted: Counted | None = "exact", cycles: int = 4, lane: str = "spec
             yield Drafted(lane, cycle, tokens, pieces, tuple(range(-1, len(drafts) - 1)), t, t)
         yield Verified(lane, cycle, tuple(drafts), t, t + PASS, distribution(" and"), 0.4)
         t, total, sums = t + PASS, total + accepted + 1, [sums[0] + 2, sums[1] + accepted]
-        tokens, pieces = (
-            (*range(10, 10 + accepted), 100 + cycle),
-            (*(f" a{i}" for i in range(accepted)), f" own{cycle}"),
-        )
+        tokens = (*range(10, 10 + accepted), 100 + cycle)
+        pieces = (*(f" a{i}" for i in range(accepted)), f" own{cycle}")
         kind: Kind = "resampled" if len(drafts) > accepted else "bonus"
         text += "".join(pieces)
         yield Committed(lane, cycle, tokens, pieces, accepted, kind, "".join(pieces), total, t)
@@ -173,11 +171,9 @@ def node_at(i: int, piece: str, status: Status) -> Position:
     return Position(i, i, piece, status, 0.2, 1.0, coin, 0.2, both, both)
 
 
-def committed(
-    lane: str, cycle: int, pieces: tuple[str, ...], accepted: int, kind: str, total: int, at: float
-) -> Committed:
+def committed(lane: str, cycle: int, pieces: tuple[str, ...], kept: int, kind: str, total: int, at: float) -> Committed:
     which: Kind = "bonus" if kind == "bonus" else "resampled"
-    return Committed(lane, cycle, tuple(range(len(pieces))), pieces, accepted, which, "".join(pieces), total, at)
+    return Committed(lane, cycle, tuple(range(len(pieces))), pieces, kept, which, "".join(pieces), total, at)
 
 
 def events(cycles: int = 6, tokens: int = 15) -> list[Event]:

@@ -48,13 +48,8 @@ def test_every_suite_of_ours_has_a_report() -> None:
 
 def test_headlines_leave_looping_rows_out() -> None:
     def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
-        return {
-            "drafter": "draft_model",
-            "domain": domain,
-            "temperature": 0.0,
-            "measured_speedup": speedup,
-            "repetition": repetition,
-        }
+        place = {"drafter": "draft_model", "domain": domain, "temperature": 0.0}
+        return place | {"measured_speedup": speedup, "repetition": repetition}
 
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert methods.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}

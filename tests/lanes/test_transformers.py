@@ -18,18 +18,15 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import race_lanes
 from specdec.loop import Task
-from specdec.paths import FAMILY
 from specdec.proof.toys import TableModel
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 from tests.tokens import ids
 
-pytestmark = pytest.mark.skipif(not (FAMILY / "target").is_dir(), reason="the embedded family is not there")
 K, PROMPT = 3, "Once upon a time"
 GREEDY = SamplingParams(max_tokens=24)
 WARM = SamplingParams(0.8, top_k=20, top_p=0.9, max_tokens=24, seed=3)
-QUESTION = "Q: What is the capital of Italy?\nA:"
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +66,8 @@ def test_its_cycles_are_told_as_a_servers_are(family, drafter: str, params: Samp
 
 def test_greedy_text_is_that_of_plain_decoding() -> None:
     whole = zoo.load("embedded", torch.float32)
-    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", QUESTION)):
+    question = "Q: What is the capital of Italy?\nA:"
+    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", question)):
         params = SamplingParams(temperature, max_tokens=40)
         events = list(race_lanes(whole, prompt, drafter, 4, params, peer=True))
         assert ids(events, PEER) == ids(events, PLAIN) and not only(events, Failed)

@@ -30,7 +30,6 @@ from specdec.ui.session import Notice, session
 from specdec.ui.text import ASSETS, prompts, strings
 from tools import certificates as recording
 
-real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
 EVERY = ["", *MISTAKES]
 
@@ -40,9 +39,7 @@ def tiny() -> ModelPair:
     return ModelPair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
 
 
-@pytest.mark.parametrize(
-    "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
-)
+@pytest.mark.parametrize("key", ["", *"from_target one_coin drop_doubtful argmax_draft point_kept row_shift".split()])
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
     pair, mistake = tiny(), MISTAKES.get(key)
     distribution = next_token_distribution(pair, mistake)
@@ -221,7 +218,6 @@ def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path, monkey
 as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with the layers in C++")
 
 
-@real_models
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=[as_recorded, pytest.mark.long])])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
     pair, recorded = pairs.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
@@ -232,7 +228,6 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
         assert piece == its_piece and chances == pytest.approx(its_chances, rel=1e-3)
 
 
-@real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     family = zoo.load()

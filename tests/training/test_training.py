@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from specdec import cli as terminal
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.engine import Engine
 from specdec.families import zoo
+from specdec.families.export import write
 from specdec.families.published import load_drafter
 from specdec.messages import Refused
 from specdec.models.packed import FILE
@@ -189,11 +190,8 @@ def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> 
 
 
 def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
-    (folder / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
-    save_file(
-        {name: part.detach().clone().contiguous() for name, part in model.weights().items()},
-        folder / "model.safetensors",
-    )
+    weights = {name: part.detach().clone() for name, part in model.weights().items()}
+    write(folder, model.config(family.target.vocabulary, 512), weights)
     draft = load_drafter(folder, family.target, family.tokenizer)
     assert isinstance(draft, (ReducedDraft, Eagle3Head))
     return draft
@@ -406,12 +404,8 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, 
     figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
     assert figures["steps"] == 4 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
     assert lines[0].startswith("0.001 minutes: 0.0 to load")
-    assert any(
-        re.fullmatch(
-            r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing", line
-        )
-        for line in lines
-    )
+    extended = r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing"
+    assert any(re.fullmatch(extended, line) for line in lines)
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
     assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
 
@@ -440,12 +434,7 @@ def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, 
 
 @pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])
 def test_a_draft_runs_with_the_options_that_training_ends_with(
-    shallow,
-    archive,
-    tmp_path,
-    quick,
-    capsys,
-    target_name: str,
+    shallow, archive, tmp_path, quick, capsys, target_name: str
 ) -> None:
     target = "embedded" if target_name == "embedded" else shallow
     command = ["train", "--target", target, "--out", str(tmp_path / "draft"), "--minutes", "0.1"]
