@@ -1,11 +1,8 @@
 """Give the page access to the engine.
 
-The engine has its own process (`process.py`), so the page does not need torch. Only one run at a time uses the machine,
-because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead of
-Gradio's, because ours shows them their place, and they can leave it.
-
-Gradio can cancel a generator only between two yields. Therefore every generator here yields about every half second,
-if necessary without text.
+The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
+would distort each other's times. Our own queue (`gateway/turns.py`) shows visitors their place; Gradio's does not.
+Gradio can cancel a generator only between two yields. Therefore those here yield every half second, if only "".
 """
 
 import contextlib
@@ -41,21 +38,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the page says beside the button of a run or certificate: a sentence, and how much is done of what it names.
-
-    The last one is `done`, `cut` (at the deadline) or `error`.
-    """
+    """What the page says beside a button. The last notice is `done`, `cut` (at the deadline) or `error`."""
 
     name: Literal["waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
     text: str
-    share: float = 1.0
+    share: float = 1.0  # how much is done of what the text names
 
 
 class Session:
     """The page's one engine process, the queue before it, and what the engine said of itself.
 
-    `run` and `certify` yield strings, which are lines of a run or states of a certificate ("" is a heartbeat), and
-    notices.
+    `run` and `certify` yield notices, and lines of a run or states of a certificate as strings ("" is a heartbeat).
     """
 
     def __init__(self) -> None:

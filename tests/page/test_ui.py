@@ -26,7 +26,7 @@ from specdec.progress import Step
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
 from specdec.ui import menu, recorded, request, scripts, text
-from specdec.ui.components.player import player_words
+from specdec.ui.components.drawn import player_words
 from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun

@@ -4,8 +4,7 @@ import gradio as gr
 
 from .. import results
 from ..components.drawn import drawn
-from ..menu import read_json
-from ..text import ASSETS
+from ..text import ASSETS, read_json
 
 
 def build(_: gr.Tab) -> None:
