@@ -52,7 +52,7 @@ def is_offered(target: Any) -> bool:
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
-    """List a target's drafters whose files are here, but no trees on a GPU."""
+    """List a target's drafters, without trees on a GPU, and without embedded ones that lack files."""
     if is_ours(target):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:

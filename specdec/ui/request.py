@@ -45,7 +45,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
 
 
 def check_number(setting: Setting, value: Any) -> Any:
-    """Return a number within its bounds. For an integer, sliders send 4.0."""
+    """Return a number within its bounds. An integer may come from a slider, as 4.0."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and low <= value <= high) or (whole and value != int(value)):
@@ -126,7 +126,7 @@ def check_certificate(
 
 
 def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
-    """Return a link's valid settings, and a sentence on others. It may lack a target."""
+    """Return a link's valid settings by name, and a sentence on the others."""
     good: dict[str, Any] = {}
     wrong = []
     for name in IN_TURN:

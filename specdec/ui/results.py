@@ -120,7 +120,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def notable(rows: list[Row]) -> list[tuple[Row, str, int]]:
-    """Choose the points that the chart names, a method once, with names and how far below."""
+    """Choose the points that the chart names, a method once. Numbers say how far below."""
     fastest = max(rows, key=lambda row: row["measured_speedup"])
     dearest = max(rows, key=lambda row: row["tau"] / row["measured_speedup"])
     slowest = min(rows, key=lambda row: row["measured_speedup"])

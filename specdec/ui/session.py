@@ -63,7 +63,7 @@ class Session:
         self._warming_up = False
 
     def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
-        """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
+        """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
         remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
         try:
             self.check_rate()
@@ -182,7 +182,7 @@ class Session:
             timer.start()
 
     def _warm_up(self) -> None:
-        """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
+        """Prepare the pair that the page begins with, and the embedded target, its stand-in."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
         for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
@@ -195,7 +195,7 @@ class Session:
                 log.warning("%s is not prepared: %s", target, error)
 
     def _choose(self, target: str) -> bool:
-        """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+        """Prepare a target. Return False if measuring was interrupted by a visitor's run."""
         try:
             with contextlib.closing(self.process.call("choose", target, self.device)) as call:
                 for item in call:
@@ -220,7 +220,7 @@ def chosen_line(choice: Choice | None) -> str:
 
 
 def worded(step: Step | None, remark: str = "") -> Notice:
-    """Say what is done to prepare a run, how long it takes, and how far it is. None: another visitor's download."""
+    """Say what is done to prepare a run, and how far it is. None: another visitor's download."""
     if step is None:
         return Notice("fetch", sentences(remark, say("looking")))
     if step.name == "fetch":
@@ -245,7 +245,7 @@ def read_so_far(step: Step, name: str = "reading") -> str:
 
 
 def last_notice(error: Exception, seconds: float, undone: str = "") -> Notice:
-    """Turn the error that ended a run into the last notice, one sentence. `undone` is added at the deadline."""
+    """Turn the error that ended a run into its last notice. `undone` is added at the deadline."""
     if isinstance(error, Refused):
         return Notice("error", translated(error.args[0]))
     if isinstance(error, TimeoutError):

@@ -44,8 +44,8 @@ def write(
 ) -> int:
     """Write the site, also over an earlier one. Return its size in bytes.
 
-    `models` makes a family's model files (`families.browser.files`). `base` is the future address of the page, which
-    link previews need. Raises Refused if the folder cannot be created, or contains files but no earlier site.
+    `models` makes a family's files (`families.browser.files`). `base` is the page's future address, for previews of
+    links. Raises Refused if the folder cannot be created, or contains other files.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / STYLE).is_file():
         raise Refused(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")

@@ -71,7 +71,7 @@ def strings(name: str) -> dict[str, Any]:
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Map drafters in `drafters.json` to their `field`, if they have it. "other" stands for unknown drafters."""
+    """Map drafters to their `field` in `drafters.json`. "other" stands for unknown ones."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
@@ -133,7 +133,7 @@ _templates.globals["asset"] = asset
 
 
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. A page's language that is a kind comes first."""
+    """Read the example prompts by kind. One of the page's language, if any, comes first."""
     chat = questions()
     own = {kind: lists for kind, lists in chat.items() if kind == language()}
     return {kind: lists["page"] for kind, lists in (own | _cached(ASSETS / "prompts.json") | chat).items()}

@@ -91,7 +91,7 @@ class Guard:
 
 
 def check_structure(body: bytes) -> None:
-    """Raise HTTPException for JSON of too many objects. A trace passes: it is one long string."""
+    """Raise HTTPException for JSON that would become gigabytes. A trace passes: it is one string."""
     if b"\0" in body:  # UTF-16 or UTF-32, whose quotes are not single bytes
         raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -1,4 +1,4 @@
-"""The tab Guide, and the guided tour. The tour is outside of the tabs, because it switches between them."""
+"""The tab Guide, and the guided tour, which is outside of the tabs and switches between them."""
 
 import re
 from typing import Any

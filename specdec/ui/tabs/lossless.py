@@ -1,4 +1,4 @@
-"""The tab Lossless?: recorded certificates, and live ones, which are the component's value as JSON."""
+"""The tab Lossless?: recorded certificates, and live ones, the component's value as JSON."""
 
 import inspect
 from collections.abc import Iterator

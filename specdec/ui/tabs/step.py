@@ -1,4 +1,4 @@
-"""The tab Step through: Race's run, one decision at a time; instead of the first, greedy one, a sampled run."""
+"""The tab Step through: Race's run, one decision at a time, or a sampled run at first."""
 
 import gradio as gr
 

@@ -1,4 +1,4 @@
-"""The tab Theory shows what the formulas predict, for values that sliders set and for figures that others publish."""
+"""The tab Theory: what the formulas predict, for chosen values and published figures."""
 
 import gradio as gr
 
