@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from specdec.paths import ASSETS
-from specdec.ui.menu import read_json
+from specdec.ui.text import read_json
 
 DAYS = 30
 

@@ -1,11 +1,8 @@
 """Give the page access to the engine.
 
-The engine has its own process (`process.py`), so the page does not need torch. Only one run at a time uses the machine,
-because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead of
-Gradio's, because ours shows them their place, and they can leave it.
-
-Gradio can cancel a generator only between two yields. Therefore every generator here yields about every half second,
-if necessary without text.
+The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
+would distort each other's times. Our own queue (`gateway/turns.py`) shows visitors their place; Gradio's does not.
+Gradio can cancel a generator only between two yields. Therefore those here yield every half second, if only "".
 """
 
 import contextlib
@@ -41,21 +38,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the page says beside the button of a run or certificate: a sentence, and how much is done of what it names.
-
-    The last one is `done`, `cut` (at the deadline) or `error`.
-    """
+    """What the page says beside a button. The last notice is `done`, `cut` (at the deadline) or `error`."""
 
     name: Literal["waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
     text: str
-    share: float = 1.0
+    share: float = 1.0  # how much is done of what the text names
 
 
 class Session:
     """The page's one engine process, the queue before it, and what the engine said of itself.
 
-    `run` and `certify` yield strings, which are lines of a run or states of a certificate ("" is a heartbeat), and
-    notices.
+    `run` and `certify` yield notices, and lines of a run or states of a certificate as strings ("" is a heartbeat).
     """
 
     def __init__(self) -> None:
@@ -70,7 +63,7 @@ class Session:
         self._warming_up = False
 
     def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
-        """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
+        """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
         remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
         try:
             self.check_rate()
@@ -189,7 +182,7 @@ class Session:
             timer.start()
 
     def _warm_up(self) -> None:
-        """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
+        """Prepare the pair that the page begins with, and the embedded target, its stand-in."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
         for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
@@ -202,7 +195,7 @@ class Session:
                 log.warning("%s is not prepared: %s", target, error)
 
     def _choose(self, target: str) -> bool:
-        """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+        """Prepare a target. Return False if measuring was interrupted by a visitor's run."""
         try:
             with contextlib.closing(self.process.call("choose", target, self.device)) as call:
                 for item in call:
@@ -227,7 +220,7 @@ def chosen_line(choice: Choice | None) -> str:
 
 
 def worded(step: Step | None, remark: str = "") -> Notice:
-    """Say what is done to prepare a run, how long it takes, and how far it is. None: another visitor's download."""
+    """Say what is done to prepare a run, and how far it is. None: another visitor's download."""
     if step is None:
         return Notice("fetch", sentences(remark, say("looking")))
     if step.name == "fetch":
@@ -252,7 +245,7 @@ def read_so_far(step: Step, name: str = "reading") -> str:
 
 
 def last_notice(error: Exception, seconds: float, undone: str = "") -> Notice:
-    """Turn the error that ended a run into the last notice, one sentence. `undone` is added at the deadline."""
+    """Turn the error that ended a run into its last notice. `undone` is added at the deadline."""
     if isinstance(error, Refused):
         return Notice("error", translated(error.args[0]))
     if isinstance(error, TimeoutError):

@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 
 from specdec.methods import EMBEDDED, METHODS
 from specdec.ui import menu, recorded, results, text
-from specdec.ui.components import cards
 from specdec.ui.tabs import methods
 from tests import toyreport
 
@@ -89,11 +88,11 @@ def test_a_report_says_what_has_changed_since():
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
-    told, links = text.of_drafters("card"), menu.read_json(text.ASSETS / "cards.json")
+    told, links = text.of_drafters("card"), text.read_json(text.ASSETS / "cards.json")
     assert told.keys() == links.keys()
     assert {m.name for m in METHODS.values() if not m.variant_of} == {*told, "none"}
     for name in told:
-        picture = xml.fromstring((cards.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+        picture = xml.fromstring((methods.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
         papers = links[name]["papers"].values()
         assert len(picture) > 8 and papers
         assert all(re.fullmatch(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|github\.com/\S+)", link) for link in papers)
@@ -110,7 +109,7 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
         "target": {"exit_layers": [8, 12]},
     }
     (tmp_path / "provenance.json").write_text(json.dumps(trained))
-    page = cards.cards().html_template
+    page = methods.cards().html_template
     assert "1.0 M, 25% of the target’s 4.0 M" in page and "2.5 M tokens in 9 minutes on one core." in page
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page

@@ -27,7 +27,7 @@ from specdec.traces import file as trace
 from specdec.traces.file import escaped
 from specdec.ui import menu, recorded, request, scripts, text
 from specdec.ui.build import build
-from specdec.ui.components.player import player_words
+from specdec.ui.components.drawn import player_words
 from specdec.ui.session import Notice, session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun
