@@ -6,8 +6,6 @@ product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rot
 the product. Here they do so only for `trial.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -40,7 +38,7 @@ class Operations:
     reason: str = ""  # why the Triton kernels are not used
 
     @classmethod
-    def for_model(cls, model: Transformer, reason: str = "") -> Operations:
+    def for_model(cls, model: Transformer, reason: str = "") -> "Operations":
         return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
 
     def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
