@@ -117,8 +117,7 @@ class Record:
 def numbers(seed: int, lengths: int, k: int) -> Tensor:
     """Draw a run's random numbers. A cycle after i tokens of text uses row i.  # float64 [lengths, 1 + 2 K]
 
-    A row has one number for the target's own token, K for coins, and K for the drafter. The host draws the numbers, so
-    that a seed gives the same numbers on every device.
+    A row has one number for the target's own token, K for coins, and K for the drafter. All devices get the same ones.
     """
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(lengths, 1 + 2 * k, dtype=torch.float64, generator=generator)

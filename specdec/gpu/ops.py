@@ -1,7 +1,6 @@
 """Compute in torch what a layer does between its matrix products. `kernels.py` must give the same results.
 
-A layer has four matrix products: queries, keys and values; the output of attention; gate and up; down. The weights of
-RMSNorm are part of the matrices, so a norm is one factor for each row. Here `norm` applies that factor, before the
+RMSNorm's weights are part of the matrices, so a norm is one factor for each row. Here `norm` applies it, before the
 product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rotate` and `gate` apply the factor after
 the product. Here they do so only for `trial.py`.
 """

@@ -4,8 +4,7 @@
 2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
 3. Greedily: the text equals that of plain decoding, token by token.
 
-The shipped rule passes. To see a test fail, plant a mistake of `mistakes.py` in the same loop.
-`python -m tools.certificates` records the results of the shipped rule and of all mistakes.
+The shipped rule passes, and what is planted of `mistakes.py` does not; `python -m tools.certificates` records both.
 """
 
 import contextlib
@@ -197,8 +196,8 @@ class OwnDrawRecorder(FirstTokenGiven):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts and coins. If the draft is accepted, it is the next token; otherwise the distribution of
-    the loop's next draw counts. If a mistake makes the loop stop before that draw, the result is nan.
+    It averages over all drafts and coins. After a rejection, the distribution of the loop's next draw counts; it is nan
+    if a mistake makes the loop stop before that draw.
     """
 
     def run(sampler: Sampler) -> Tensor:

@@ -1,8 +1,7 @@
 """Enumerate every random path of a decoding loop, with its exact probability.
 
-Samples can only show that a loop is nearly exact. On a toy model, all random paths can be walked. On each path, the
-sampler returns one possible result of every random decision, and multiplies the probabilities of these results. Summed
-over all paths, these products are the loop's exact output distribution.
+Samples can only show that a loop is nearly exact. On each path, the sampler returns one possible result of every random
+decision, and multiplies their probabilities. Summed over all paths, these are the loop's exact output distribution.
 """
 
 import math

@@ -6,10 +6,9 @@ draft's probabilities (float64). `verify` returns the accepted tokens and exactl
 from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key)`, which is True with probability min(1, p / q).
 Keys are any values.
 
-Whole loops of `toys.py` are walked, and single cycles with deep drafts, large vocabularies or wide trees, whose loops
-have too many paths. A cycle's target and draft are tables. Places are the draft's levels, from 0. At *free* places both
-rows are random, and `KINDS` lists how they differ. At *loose* places, and after the draft, only the target's is.
-Elsewhere one token is certain.
+Whole loops of `toys.py` are walked, and single cycles with deep drafts, large vocabularies or wide trees. Places are a
+draft's levels, from 0. At *free* places, the rows of target and draft are random, and `KINDS` lists how they differ. At
+*loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
 import contextlib

@@ -90,8 +90,7 @@ def start_of(events: Iterable[Event], lane: str) -> Started | None:
 def lost_drafts(events: Sequence[Event], lane: str) -> int:
     """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text.
 
-    The run goes on as if it had not drawn any. This biases nothing at temperature 0, nor where the text consists only
-    of the target's own draws.
+    It biases nothing at temperature 0, nor where the text consists only of the target's own draws.
     """
     started = start_of(events, lane)
     if started is None or not started.params.temperature or started.rule in OWN_DRAWS:

@@ -83,9 +83,8 @@ class Trace:
     def to_dataframe(self) -> DataFrame:
         """Return a row for each token that was drafted or that the target added, in the order of the events.
 
-        Columns: lane, cycle, token (its id), piece, status (of a draft: accepted, rejected, discarded; of the target's
-        own token: resampled, bonus, or "" if nothing was drafted), p, q, u (the draw that decided) and at (seconds on
-        the lane's clock).
+        Columns: lane, cycle, token (its id), piece, status (accepted, rejected, discarded; of the target's own token:
+        resampled, bonus, "" without a draft), p, q, u (the draw that decided) and at (seconds on the lane's clock).
         """
         from pandas import DataFrame
 
