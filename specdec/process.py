@@ -314,10 +314,9 @@ class Lines:
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
     from .proof import certify as certificate
-    from .proof import pair as pairs
     from .proof.mistakes import MISTAKES
 
-    chosen = pairs.toy() if pair == "toy" else pairs.embedded(engines.get(pair, "cpu").models, text)
+    chosen = certificate.toy() if pair == "toy" else certificate.embedded(engines.get(pair, "cpu").models, text)
     for state in certificate.certify(chosen, MISTAKES[mistake] if mistake else None, draws, seed):
         send(state)
 

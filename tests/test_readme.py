@@ -22,7 +22,7 @@ from tools import record
 from tools.bench import options as bench_options
 from tools.bench import tables
 from tools.options import parser
-from tools.train import options as train_options
+from tools.train import __main__ as train_options
 
 ROOT = tables.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

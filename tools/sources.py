@@ -3,8 +3,6 @@
 `python -m tools.sources 30` lists the entries whose last check was more than 30 days ago, oldest first.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from datetime import date

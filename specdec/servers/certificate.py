@@ -21,6 +21,7 @@ from ..engine import Engine
 from ..models.base import LanguageModel
 from ..proof.black_box import (
     against_distributions,
+    CachedRows,
     distributions_of_cells,
     model_row,
     noticed_bias,
@@ -28,10 +29,9 @@ from ..proof.black_box import (
     Row,
     witness,
 )
-from ..proof.certify import NEAR_TIE
+from ..proof.certify import NEAR_TIE, rounded
 from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import SMALLEST
-from ..proof.pair import CachedRows, rounded
 from ..types import SamplingParams
 from . import fields
 from .base import Chunk, ServerError, Token

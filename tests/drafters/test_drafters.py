@@ -12,8 +12,7 @@ from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Drafted, Event, Failed, Finished
 from specdec.loop import check_proposal, generate, Task
 from specdec.methods import inner_drafter
-from specdec.proof.toys import TableModel
-from specdec.proof.warp import warped
+from specdec.proof.toys import TableModel, warped
 from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids

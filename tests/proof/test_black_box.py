@@ -9,7 +9,6 @@ import pytest
 
 from specdec.proof.black_box import (
     C_PER_DEGREE,
-    cell_of,
     counts_in,
     distributions_of_cells,
     g_test_after_first,
@@ -18,9 +17,9 @@ from specdec.proof.black_box import (
     OTHER,
     witness,
 )
+from specdec.proof.certify import toy
 from specdec.proof.enumeration import total_variation
 from specdec.proof.goodness_of_fit import divergence
-from specdec.proof.pair import toy
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7
@@ -43,11 +42,9 @@ def test_cells_share_out_all_texts(smallest: float) -> None:
     distributions = distributions_of_cells(ROW, 3, smallest)
     for length, distribution in enumerate(distributions, start=1):
         assert math.fsum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
-        inner = {cell[:i] for cell in distribution for i in range(len(cell))}
-        mass = Counter[tuple[int, ...]]()
-        for text in itertools.product(range(5), repeat=length):
-            mass[cell_of(text, distribution, inner)] += math.prod(ROW(text[:i])[text[i]] for i in range(length))
-        assert mass == pytest.approx(distribution)
+        every = itertools.product(range(5), repeat=length)
+        mass = {text: math.prod(ROW(text[:i])[text[i]] for i in range(length)) for text in every}
+        assert counts_in(distribution, mass) == pytest.approx(distribution)
         assert all(p >= smallest or cell[-1] == OTHER for cell, p in distribution.items())
 
 

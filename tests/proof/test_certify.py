@@ -15,12 +15,11 @@ from specdec.families import zoo
 from specdec.messages import Refused
 from specdec.models import native
 from specdec.proof import certify
-from specdec.proof import pair as pairs
-from specdec.proof.certify import closed_form, greedy, LOSSLESS, next_token_distribution, sample
+from specdec.proof.black_box import CachedRows
+from specdec.proof.certify import closed_form, greedy, LOSSLESS, ModelPair, next_token_distribution, next_tokens, sample
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.goodness_of_fit import distances, FALSE_ALARM, g_test, is_red
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
-from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
@@ -101,7 +100,7 @@ def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
 
 
 def test_greedy_text_parts_where_it_says() -> None:
-    result = greedy(toy(), MISTAKES["accept_all"])
+    result = greedy(certify.toy(), MISTAKES["accept_all"])
     at = result["equal"] - result["start"]
     assert result["equal"] < result["of"] and result["gap"] > 0
     assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
@@ -109,13 +108,16 @@ def test_greedy_text_parts_where_it_says() -> None:
 
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
-    result, mistake = json.loads(json.dumps(closed_form(toy(), MISTAKES.get(key)), allow_nan=False)), MISTAKES.get(key)
+    result, mistake = (
+        json.loads(json.dumps(closed_form(certify.toy(), MISTAKES.get(key)), allow_nan=False)),
+        MISTAKES.get(key),
+    )
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
     assert (error is None or error > LOSSLESS) == shows and (key in MISTAKES or error < 1e-12)
     assert error == pytest.approx(recorded["closed"]["error"], abs=1e-12)
     assert rounded(result).items() <= rounded(recorded["closed"]).items()
-    assert greedy(toy(), MISTAKES.get(key)) == recorded["greedy"]
+    assert greedy(certify.toy(), MISTAKES.get(key)) == recorded["greedy"]
 
 
 def rounded(value: Any) -> Any:
@@ -220,7 +222,7 @@ as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with
 
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=[as_recorded, pytest.mark.long])])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
-    pair, recorded = pairs.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
+    pair, recorded = certify.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token
     result = closed_form(pair, MISTAKES.get(key))
     assert result["error"] == pytest.approx(recorded["closed"]["error"], rel=1e-3, abs=1e-12)
@@ -231,7 +233,7 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     family = zoo.load()
-    pair = pairs.embedded(family, "Once upon a time there was a")
+    pair = certify.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)
     pair.params, pair.greedy_limit = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
@@ -240,4 +242,4 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):
-        pairs.embedded(family, "word " * 3000)
+        certify.embedded(family, "word " * 3000)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from specdec.proof.cycles import CycleCase, distance
 from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.mistakes import MISTAKES
+from specdec.proof.prove import CycleCase, distance
 from specdec.proof.toys import Case, cases, PARAMS, run_loop
 from specdec.rules import RULES
 from specdec.types import SamplingParams

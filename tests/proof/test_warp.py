@@ -10,10 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec.proof.certify import closed_form
-from specdec.proof.pair import ModelPair
-from specdec.proof.toys import Case, PARAMS, TableModel
-from specdec.proof.warp import warped
+from specdec.proof.certify import closed_form, ModelPair
+from specdec.proof.toys import Case, PARAMS, TableModel, warped
 from specdec.sampling import probabilities
 from specdec.types import SamplingParams
 from tests.proof.test_lossless import shipped_error

@@ -11,9 +11,9 @@ import torch
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Drafted
 from specdec.loop import generate, HostExecutor, Task
-from specdec.proof.certify import Crowd
+from specdec.proof.black_box import CachedRows
+from specdec.proof.certify import Crowd, ModelPair
 from specdec.proof.mistakes import Mistake
-from specdec.proof.pair import CachedRows, ModelPair
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
 from specdec.types import SamplingParams

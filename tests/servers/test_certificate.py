@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from specdec import cli as terminal
+from specdec.proof.certify import ModelPair, toy
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect

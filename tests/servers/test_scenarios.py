@@ -10,7 +10,7 @@ from torch import Tensor
 from specdec.drafters.base import NoDrafter
 from specdec.loop import Task
 from specdec.models.base import LanguageModel
-from specdec.proof.pair import ModelPair, toy
+from specdec.proof.certify import ModelPair, toy
 from specdec.proof.toys import ByPrefix, run_loop, TokenList
 from specdec.sampling import RandomSampler
 from specdec.servers.certificate import certify, Weights

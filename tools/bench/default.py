@@ -4,8 +4,6 @@ The drafter and K are chosen as for a live run of the page, once for each temper
 median over `--repeats` runs; the baseline of a run is the faster of the plain runs before and after it.
 """
 
-from __future__ import annotations
-
 import json
 from statistics import median
 from typing import Any

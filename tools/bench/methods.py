@@ -1,7 +1,5 @@
 """Measure a family for README and docs: its drafters, and transformers on the same files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 from typing import Any

@@ -1,7 +1,5 @@
 """Run a pair as on ZeroGPU, but on this machine's GPU: by the package `spaces`, with a stand-in of its scheduler."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
