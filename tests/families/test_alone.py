@@ -4,7 +4,9 @@ import json
 
 from specdec.events import Drafted
 from specdec.families import zoo
+from specdec.lanes.default import choose
 from specdec.lanes.race import race_lanes
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import toypairs
 from tests.tokens import ids
@@ -13,7 +15,8 @@ from tests.tokens import ids
 def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
     alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
     params = SamplingParams(max_tokens=24, ignore_end=True)
-    events = list(race_lanes(alone, "one two three one two", "adaptive", params=params))
+    choice = choose(alone, "adaptive")
+    events = list(race_lanes(alone, RunRequest("one two three one two", "adaptive", choice.k, params)))
     assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
     assert any(isinstance(event, Drafted) and event.tokens for event in events)
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from specdec import cli
-from specdec.cli.doctor import record
+from specdec.cli.judges import record
 from specdec.families import doctor, zoo
 from specdec.families.chat import Chat
 from specdec.families.doctor import Convention, Examination, Text

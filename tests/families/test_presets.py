@@ -7,6 +7,7 @@ from specdec.families import presets, zoo
 from specdec.families.presets import Pair
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
 from tests.tokens import ids
@@ -48,7 +49,7 @@ def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:
     family = zoo.load("some/target + some/draft")
     assert family.describe()["chat"] == ["<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"]
     assert {"draft_model", "prompt_lookup", "none"} <= family.drafters.keys()
-    events = list(race_lanes(family, "Once upon", params=SamplingParams(max_tokens=12)))
+    events = list(race_lanes(family, RunRequest("Once upon", "draft_model", 4, SamplingParams(max_tokens=12))))
     spoken, plain = ids(events), ids(events, "plain")
     assert spoken == plain and len(plain) == 12
 

@@ -15,7 +15,7 @@ ROOT = Path(specdec.__file__).parent
 SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, and writes nothing
 
 
-CALLERS = {"cli/run.py", "cli/certify.py"}
+CALLERS = {"cli/run.py", "cli/judges.py"}
 
 
 def test_nobody_connects_but_by_connect_pair() -> None:

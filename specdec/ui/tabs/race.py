@@ -31,7 +31,7 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
-ENDS = {"error": "error", "cut": "notice"}  # the last notice -> the key of the API's last line
+ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
 BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
 
 
@@ -339,9 +339,10 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     if_stopped |= {"running": words["again"], "read": words["again"]}  # the player says that it was stopped
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                log += item
-                yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            if item.name == "lines":
+                log += item.text
+                update = gr.update(value=log, preparing=False) if item.text else gr.skip()
+                yield update, gr.skip(), gr.skip(), gr.skip()
             else:
                 line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
@@ -377,8 +378,8 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
         return
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                yield item
+            if item.name == "lines":
+                yield item.text
             elif item.name in ENDS:
                 yield json.dumps({ENDS[item.name]: item.text})
             elif item.name != "done":
