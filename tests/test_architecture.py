@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[1] / "specdec"
 READING = "messages types sampling verify rules events text describe loop".split()
 ALLOWED = {
     "messages": set(),
-    "progress": set(),
     "types": {"messages"},
     "text": {"messages"},
     "paths": {"messages"},
@@ -31,27 +30,27 @@ ALLOWED = {
     "methods": {"messages", "models", "drafters"},
     "settings": {"messages", "types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"}
-    | {"messages", "progress"},
+    | {"messages"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
+    "lanes": {"", *READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes"}
+    - {"text"},
     "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"messages", "types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
     "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
-    - {"sampling", "describe", "loop", "text"}
-    | {"progress"},
-    "process": {"messages", "progress", "events", "methods", "settings", "traces", "engine", "families"}
+    - {"sampling", "describe", "loop", "text"},
+    "process": {"messages", "events", "methods", "settings", "traces", "engine", "families"}
     | {"loop", "gpu", "models", "proof"},
-    "zero": {"progress", "settings", "engine", "gpu", "process"},
+    "zero": {"messages", "settings", "engine", "gpu", "process"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"messages", "figures"},
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub.
-SESSION = {"exposure", "methods", "settings", "messages", "progress", "families", "process", "ui"}
+SESSION = {"exposure", "methods", "settings", "messages", "families", "process", "ui"}
 PAGE = {*"exposure paths methods settings events families traces figures types messages ui".split()}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}

@@ -20,7 +20,7 @@ import torch
 
 from specdec import cli as terminal
 from specdec import engine, exposure
-from specdec.bench import measure, prompts
+from specdec.bench import measure
 from specdec.bench import suites as bench
 from specdec.cli import render
 from specdec.engine import Engine
@@ -200,7 +200,7 @@ def test_the_traceback_is_shown_to_who_asks(capsys, monkeypatch) -> None:
 
 @pytest.mark.long
 def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_path, shallow) -> None:
-    few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
+    few = {name: texts[: 2 if name == "story" else 1] for name, texts in bench.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
     monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))
     drafters = "draft_model", "prompt_lookup", "adaptive"
@@ -226,7 +226,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_
 
 
 def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow) -> None:
-    monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
+    monkeypatch.setattr(bench, "QUESTIONS", {"qa": bench.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(FAMILY / "tokenizer", tmp_path / name, dirs_exist_ok=True)
@@ -342,7 +342,7 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
     monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
-    asked = {"story": prompts.PROMPTS["story"][:1]}
+    asked = {"story": bench.PROMPTS["story"][:1]}
     rows = bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3)
     assert len(list(rows)) == 1
     choosing, reporting = seeds

@@ -83,11 +83,11 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp
     shutil.copytree(build.folder(), tmp_path / "specdec", ignore=shutil.ignore_patterns("*.json"))  # without costs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with contextlib.closing(EngineProcess()) as process:
-        *steps, choice = items(process.call("choose", shallow, "cpu"))
+        *steps, choice = items(process.call("prepare", shallow, "cpu"))
         names = list(dict.fromkeys(step.name for step in steps))
         assert names == ["compile", "load", "measure"] and all(step.seconds >= 0 for step in steps)
         assert any(0 < step.done < step.total for step in steps if step.name == "measure") and choice.speedup > 0
-        again = items(process.call("choose", shallow, "cpu"))
+        again = items(process.call("prepare", shallow, "cpu"))
         assert [step.name for step in again[:-1]] == ["measure"] and again[-1] == choice
 
 
@@ -109,7 +109,7 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
     with pytest.raises(Refused, match="no drafter 'nothing'"):
         items(race_on(process, drafter="nothing", k=2))
     with pytest.raises(Refused, match="holds no folder"):
-        items(process.call("choose", "/nowhere", "cpu"))
+        items(process.call("prepare", "/nowhere", "cpu"))
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(process.call("no such call"))
 
@@ -145,10 +145,9 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
 
     request = RunRequest(PROMPT, Watched(), 2, PARAMS)
     engine = Engine(device="cpu")
-    engines = SimpleNamespace(get=lambda pair, device: engine)
+    engines = {("embedded", "cpu"): engine}
     assert engine.models  # loaded before anything is counted
-    monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
-    monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: Choice(request.drafter, 2))
     monkeypatch.setattr(file.json, "dumps", encoded)
     sent = list[Any]()
     calls.run(engines, sent.append, request, "cpu", "", str)
@@ -177,7 +176,7 @@ def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:
     events = [*toyrun.speculative(2), *toyrun.plain(3)]
     events.insert(5, Failed("speculative", 2, "drafter", "no draft", False, 0.0))
     running = Race(Choice("none", 1), toyrun.header(), (event for event in events))
-    engines = SimpleNamespace(get=lambda *_: SimpleNamespace(start=lambda *_, **__: running))
+    engines = {("embedded", "cpu"): SimpleNamespace(start=lambda *_, **__: running)}
     sent = list[Any]()
     calls.run(engines, sent.append, RunRequest(PROMPT, "none", 1, PARAMS), "cpu", "", str)
     ends = [json.loads(item.splitlines()[-1])["event"] for item in sent if isinstance(item, str) and item]

@@ -1,6 +1,6 @@
 """A small run, written by hand, for tests of the page: every token state, and pieces that no page likes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -189,7 +189,7 @@ class Engine:
     """In place of the engine's process: `race`, the toy run by default, whatever is asked for. Measures nothing."""
 
     def __init__(self, race: Callable[..., Iterator[Any]] | None = None, models: dict[str, Any] | None = None) -> None:
-        self.race = race or (lambda **_: iter(events()))
+        self.race = race or (lambda request: iter(events()))
         self.models = models or {}
         self.targets: list[str] = []  # that ran, in turn
 
@@ -206,8 +206,13 @@ class Engine:
         yield choice
         head = live_header(request.prompt, self.models, kind, request.peer).line()
         request = replace(request, drafter=choice.drafter, k=choice.k)
-        for event in self.race(**request.arguments):
+        for event in self.race(request):
             if isinstance(event, Failed):
                 event = replace(event, reason=translate(event.reason))
             yield None if event is None else escaped(head + line(event))
             head = head if event is None else ""
+
+
+def written(answers: Iterable[Any]) -> list[str]:
+    """The lines of a session's answers, without heartbeats."""
+    return [answer.text for answer in answers if answer.name == "lines" and answer.text]

@@ -95,13 +95,8 @@ def describe_run(
             ("by default", note),
             ("verification", f"{settings.rule}, {lossless}"),
         ]
-    rows += [
-        ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
-        (
-            "plain decoding",
-            figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given",
-        ),
-    ]
+    plain_rate = figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given"
+    rows += [("speculative", figure(spec.tokens_per_second, 1, "tokens/s")), ("plain decoding", plain_rate)]
     for name in [lane for lane in started if lane not in (SPECULATIVE, PLAIN)]:
         peer = LaneStats.from_events(events, name)
         unit = "tokens/s" if peer.ids == plain.ids else TEXT_DIFFERS

@@ -20,12 +20,11 @@ from typing import Any
 
 from .. import children
 from ..figures import machine
-from ..messages import Refused, TranslatableText
+from ..messages import Refused, Step, TranslatableText
 from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
 from ..models.files import prefix_errors
 from ..paths import FAMILY
-from ..progress import Step
 from . import smollm2
 
 # The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from specdec import cli
-from specdec.cli.doctor import record
+from specdec.cli.judges import record
 from specdec.families import doctor, zoo
 from specdec.families.chat import Chat
 from specdec.families.doctor import Convention, Examination, Text

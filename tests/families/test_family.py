@@ -10,22 +10,22 @@ import pytest
 import torch
 
 from specdec.bench import suites as bench
-from specdec.bench.prompts import PROMPTS
+from specdec.bench.suites import PROMPTS
 from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
-from specdec.lanes.default import expected_tokens
+from specdec.lanes.default import choose, expected_tokens
 from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.paths import FAMILY
 from specdec.sampling import probabilities
+from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
-from specdec.verify import RejectionSampling
 from tests.shallow import rewrite
 from tests.tokens import ids
 
@@ -41,7 +41,8 @@ def exact() -> Family:
 
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
     params = SamplingParams(max_tokens=tokens, ignore_end=True)
-    task = make_task(family, family.encode(prompt), drafter, k, params, RejectionSampling(), details=False)
+    choose(family, drafter, k)  # measures the costs by which `adaptive` drafts
+    task = make_task(family, family.encode(prompt), RunRequest(prompt, drafter, k, params), details=False)
     return ids(generate(task))
 
 
@@ -78,7 +79,7 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))
     assert 1e-4 < float(0.5 * (p - q).abs().sum()) < 0.1
     with pytest.raises(Refused, match="cannot run a target in this precision"):
-        race_lanes(family, PROMPT, peer=True)
+        race_lanes(family, RunRequest(PROMPT, "draft_model", 4, SamplingParams(), peer=True))
     with pytest.raises(Refused, match="int8 runs only on a CPU"):
         zoo.compute_dtypes(torch.int8, "cuda")
 
@@ -102,7 +103,7 @@ def test_a_folders_drafter_has_the_acceptance_that_its_training_measured(shallow
 
 def test_a_race_interleaves_by_the_clocks(exact) -> None:
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
-    for event in race_lanes(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
+    for event in race_lanes(exact, RunRequest(PROMPT, "draft_model", 4, SamplingParams(0.8, max_tokens=32, seed=1))):
         if isinstance(event, Committed):
             other = "plain" if event.lane == "speculative" else "speculative"
             assert clocks[event.lane] <= clocks[other] or other in finished
@@ -134,7 +135,9 @@ def test_recorded_traces_are_what_the_engine_does(exact, path: Path) -> None:
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
-    again = list(race_lanes(exact, trace.header.prompt, started.drafter, started.k, started.params))
+    asked = RunRequest(trace.header.prompt, started.drafter, started.k, started.params)
+    choose(exact, asked.drafter, asked.k)
+    again = list(race_lanes(exact, asked))
     assert ids(trace.events, "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
@@ -175,7 +178,7 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
     with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
-        race_lanes(family, PROMPT, drafter="telepathy")
+        race_lanes(family, RunRequest(PROMPT, "telepathy", 4, SamplingParams()))
     with pytest.raises(Refused, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
 

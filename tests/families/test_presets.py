@@ -8,8 +8,10 @@ from specdec import exposure
 from specdec.events import Drafted
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
+from specdec.lanes.default import choose
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
 from tests.tokens import ids
@@ -51,7 +53,7 @@ def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:
     family = zoo.load("some/target + some/draft")
     assert family.describe()["chat"] == ["<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"]
     assert {"draft_model", "prompt_lookup", "none"} <= family.drafters.keys()
-    events = list(race_lanes(family, "Once upon", params=SamplingParams(max_tokens=12)))
+    events = list(race_lanes(family, RunRequest("Once upon", "draft_model", 4, SamplingParams(max_tokens=12))))
     spoken, plain = ids(events), ids(events, "plain")
     assert spoken == plain and len(plain) == 12
 
@@ -66,7 +68,8 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, mo
 def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
     alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
     params = SamplingParams(max_tokens=24, ignore_end=True)
-    events = list(race_lanes(alone, "one two three one two", "adaptive", params=params))
+    choice = choose(alone, "adaptive")
+    events = list(race_lanes(alone, RunRequest("one two three one two", "adaptive", choice.k, params)))
     assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
     assert any(isinstance(event, Drafted) and event.tokens for event in events)
 

@@ -21,7 +21,7 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
-from specdec.lanes import executor
+from specdec.lanes import race
 from specdec.loop import Task
 from specdec.models.device import Resources
 from specdec.models.view import TargetView
@@ -247,7 +247,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
     ):
         assert reason in lane.reason_against(one)
-    assert isinstance(list(executor.run_task(block))[-1], Finished)
+    assert isinstance(list(race.run_task(block))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
@@ -256,11 +256,11 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
         assert isinstance(last, Finished)
         return last.eager
 
-    assert end(executor.run_task(task("like"))) is None  # a CPU has none
+    assert end(race.run_task(task("like"))) is None  # a CPU has none
     assert end(on_device(task("like"))) == "there is no CUDA device"
-    for module in (lane, executor):
+    for module in (lane, race):
         monkeypatch.setattr(module, "target_of", lambda task: SimpleNamespace(device="cuda"))
-    assert end(executor.run_task(task("like"))) == "only our own decoder runs on the device"
+    assert end(race.run_task(task("like"))) == "only our own decoder runs on the device"
 
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])

@@ -25,8 +25,9 @@ from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
-from specdec.ui.session import Notice, session
+from specdec.ui.session import Answer, session
 from specdec.ui.text import ASSETS, prompts, strings
+from tests import toyrun
 from tools import certificates as recording
 
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
@@ -199,12 +200,12 @@ def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: 
 @pytest.mark.long
 def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> None:
     news = list(session.certify(request.check_certificate("toy", "from_target", 100, 1)))
-    states = [json.loads(item) for item in news if isinstance(item, str) and item]
+    states = [json.loads(item) for item in toyrun.written(news)]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == Notice("done", strings("page")["notice"]["certified"])
+    assert news[-1] == Answer("done", strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
-    assert sum(isinstance(item, str) for item in islice(growing, 6)) >= 2
+    assert sum(item.name == "lines" for item in islice(growing, 6)) >= 2
     growing.close()
     assert not session.machine.busy()
 

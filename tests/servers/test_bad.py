@@ -145,7 +145,7 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take(monkeypatch) -> None
 
 
 def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys.modules["specdec.cli.certify"], "HOUR_S", 0.5)
+    monkeypatch.setattr(sys.modules["specdec.cli.judges"], "HOUR_S", 0.5)
     with Stub(dripping) as stub:
         assert cli.main(["certify", "--server", stub.address]) == 2
     assert "did not finish within 0.5 seconds" in capsys.readouterr().err

@@ -18,7 +18,7 @@ def test_nobody_connects_but_by_connect_pair() -> None:
     root = Path(specdec.__file__).parent
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     callers = {name for name, text in texts.items() if "connect_pair(" in text}
-    assert callers == {"cli/run.py", "cli/certify.py", "servers/connect.py"}
+    assert callers == {"cli/run.py", "cli/judges.py", "servers/connect.py"}
     assert {name for name, text in texts.items() if " Client(" in text} == {"servers/connect.py"}
 
 

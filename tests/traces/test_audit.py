@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specdec import rules
-from specdec.cli.trace import trace as examine
+from specdec.cli.judges import trace as examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified

@@ -26,7 +26,7 @@ def report(options: Options) -> dict[str, Any]:
     ]
     rows = []
     for temperature in TEMPERATURES:
-        choice = engine.choose(temperature=temperature)
+        choice = engine.prepare(temperature=temperature)
         for kind, name, question in tqdm(entries, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k, ignore_end=False)
             pairs = measure_pairs(engine, (question,), [case], options.tokens, options.repeats)[case]

@@ -24,8 +24,7 @@ import torch
 
 from specdec import children
 from specdec.bench.measure import Case, measure_pairs, params_for, row, run
-from specdec.bench.prompts import PROMPTS, QUESTIONS
-from specdec.bench.suites import commit
+from specdec.bench.suites import commit, PROMPTS, QUESTIONS
 from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine

@@ -6,8 +6,7 @@ from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Case, Row
-from specdec.bench.prompts import PROMPTS
-from specdec.bench.suites import speedup_of
+from specdec.bench.suites import PROMPTS, speedup_of
 from specdec.methods import ADAPTIVE, DRAFT_MODEL, LOOKUP
 
 from . import peers

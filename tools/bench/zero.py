@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from specdec.figures.stats import Comparison
-from specdec.progress import Step
+from specdec.messages import Step
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams

@@ -41,8 +41,8 @@ def start(event: gr.EventData) -> Iterator[Any]:
         yield say(str(error), wrong=True)
         return
     for item in running:
-        if isinstance(item, str):
-            yield gr.update(value=escaped(item)) if item else gr.skip()
+        if item.name == "lines":
+            yield gr.update(value=escaped(item.text)) if item.text else gr.skip()
         else:
             yield say(item.text, wrong=item.name == "error")
 

@@ -26,7 +26,7 @@ from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragr
 
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
-ENDS = {"error": "error", "cut": "notice"}  # the last notice -> the key of the API's last line
+ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
 SERVER, BROWSER = "own", "browser"  # the engines
 SERVER_ONLY = [one.name for one in SETTINGS.values() if not one.sampling and one.name not in ("prompt", "drafter", "k")]
 ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
@@ -339,9 +339,10 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     if_stopped |= {"running": words["again"], "read": words["again"]}  # the player says that it was stopped
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                log += item
-                yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            if item.name == "lines":
+                log += item.text
+                update = gr.update(value=log, preparing=False) if item.text else gr.skip()
+                yield update, gr.skip(), gr.skip(), gr.skip()
             else:
                 line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
@@ -372,8 +373,8 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
         return
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                yield item
+            if item.name == "lines":
+                yield item.text
             elif item.name in ENDS:
                 yield json.dumps({ENDS[item.name]: item.text})
             elif item.name != "done":

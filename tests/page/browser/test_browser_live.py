@@ -8,8 +8,9 @@ from specdec import exposure
 from specdec.events import Committed
 from specdec.families.zoo import load
 from specdec.lanes.race import race_lanes
+from specdec.messages import Step
 from specdec.models.grouped import INT7
-from specdec.progress import Step
+from specdec.settings import RunRequest
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -190,7 +191,7 @@ def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(o
     trace = Trace.loads(page.evaluate(LOG))
     assert trace.header.models["device"] == "browser" and audit.faultless(audit.audit(trace.header.lanes, trace.events))
     params = SamplingParams(temperature=1.0, max_tokens=32, seed=7)
-    ours = list(race_lanes(load("embedded", INT7), TEXT, "draft_model", 3, params))
+    ours = list(race_lanes(load("embedded", INT7), RunRequest(TEXT, "draft_model", 3, params)))
     for lane in ("speculative", "plain"):
         committed = (
             [(one.tokens, one.accepted) for one in run if isinstance(one, Committed) and one.lane == lane]
