@@ -11,7 +11,7 @@ import pytest
 from specdec.events import Finished
 from specdec.servers import connect as door
 from specdec.servers import lane
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.stream import parsed
 from specdec.traces.file import line
 from tests.servers.record import PROMPTS, SETTINGS, SHORT, TOP
