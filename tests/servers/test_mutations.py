@@ -36,8 +36,8 @@ class Wrong:
     def ask(self, path: str, body: Any = None) -> Any:
         return self.spoiled(parsed("".join(self.told(path, body)).encode()))
 
-    def text(self, path: str) -> str:
-        return "".join(self.told(path, None))
+    def read(self, path: str) -> bytes:
+        return "".join(self.told(path, None)).encode()
 
     def events(self, path: str, body: Any) -> Iterator[tuple[Any, float]]:
         for number, block in enumerate(self.told(path, body)):
