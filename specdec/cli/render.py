@@ -15,7 +15,7 @@ from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
 from ..traces.drawn import MARKS, printable
 
 if TYPE_CHECKING:
-    from ..servers.base import Facts
+    from ..servers.answers import Facts
 
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"

@@ -12,8 +12,7 @@ from tokenizers import models, pre_tokenizers, processors, Tokenizer
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.events import Failed
 from specdec.families import zoo
-from specdec.families.formats import head_format
-from specdec.families.published import load_drafter
+from specdec.families.published import head_format, load_drafter
 from specdec.loop import generate, Task
 from specdec.models import native
 from specdec.models.transformer import Transformer

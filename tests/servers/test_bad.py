@@ -13,7 +13,7 @@ import pytest
 from specdec import cli
 from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane, stream
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect, Server
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub

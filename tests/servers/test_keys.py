@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import specdec
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect, connect_pair, origin, takes_key
 from tests.servers.stub import Asked, Reply, Stub
 from tests.servers.test_bad import KEY, vllm

@@ -19,7 +19,7 @@ from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.sampling import probabilities
 from specdec.servers import lane
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from specdec.servers.base import Chunk, Ending, Token
-from specdec.servers.steps import align_steps, make_steps
+from specdec.servers.answers import Chunk, Ending, Token
+from specdec.servers.lane import align_steps, make_steps
 
 
 def chunks(*sizes: int) -> list[Chunk]:
