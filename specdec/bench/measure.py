@@ -1,11 +1,12 @@
-"""Measure the speed-up: run a prompt speculatively and plainly, within seconds, and compare the times.
+"""Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
 
-The speed of a machine changes over time, but hardly within seconds, so the ratio can be trusted. Runs
+The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. Runs
 record no distributions (`details=False`).
 """
 
 import gc
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,8 +16,7 @@ from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetit
 from ..types import Costs, SamplingParams
 
 Row = dict[str, object]
-Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of a run with a plain one
-TOGETHER = 4  # speculative runs between two plain ones
+Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,23 @@ def measure_pairs(
 ) -> dict[Case, Pairs]:
     """Measure cases of one domain and temperature against plain decoding. A round runs all cases on all prompts.
 
-    The baseline of up to `TOGETHER` speculative runs is the faster of two plain runs, one before and one after them.
-    Round i uses the seed `seed` + i; round 0 is a warm-up with the first prompt alone. `tick` is called after each run.
+    The baseline of a speculative run is the faster of two plain runs, one before and one after it. Round i uses the
+    seed `seed` + i; round 0 is a warm-up with the first prompt alone. `tick` is called after each pair.
     """
     collected: dict[Case, Pairs] = {case: [] for case in cases}
     for repeat in range(repeats + 1) if cases else ():
         for index, prompt in enumerate(prompts if repeat else prompts[:1]):
             gc.collect()
             before = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
-            for start in range(0, len(cases), TOGETHER):
-                runs = {}
-                for case in cases[start : start + TOGETHER]:
-                    runs[case] = run(engine, prompt, case.drafter, case.k, case.params(tokens, seed + repeat))
-                    tick()
-                after = run(engine, prompt, "none", 0, cases[0].params(tokens, seed + repeat))
+            for case in cases:
+                params = case.params(tokens, seed + repeat)
+                speculative = run(engine, prompt, case.drafter, case.k, params)
+                after = run(engine, prompt, "none", 0, params)
                 faster = min(before, after, key=lambda stats: stats.seconds_per_token or math.inf)
-                for case in runs if repeat else ():
-                    collected[case].append((index, Comparison(runs[case], faster)))
+                if repeat:
+                    collected[case].append((index, Comparison(speculative, faster)))
                 before = after
+                tick()
     return collected
 
 
@@ -96,15 +95,17 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
 
 
 def prediction(measured: Pairs, costs: Costs | None) -> Row:
-    """Compare what every second prompt and the probed `costs` predict for the others with what those measured.
+    """Compare what half of the prompts and the probed `costs` predict for the others with what those measured.
 
     `measured` are the runs of one kind of text at one temperature, so both halves hold as many prompts of each kind.
-    A speed-up is tokens over plain steps, each summed over runs. As all figures are per cycle, `seen_cycles` and
-    `unseen_cycles` are the weights with which rows add up to a drafter's figures over all kinds. A prediction knows
-    of the other prompts nothing; it misses by as much as their τ differs, and by what the probe does not measure.
+    The halves are drawn, since a list that somebody wrote may alternate between easy and hard. A speed-up is tokens
+    over plain steps, each summed over runs. As all figures are per cycle, `seen_cycles` and `unseen_cycles` are the
+    weights with which rows add up to a drafter's figures over all kinds. A prediction knows of the other prompts
+    nothing; it misses by as much as their τ differs, and by what the probe does not measure.
     """
-    seen = [comparison.speculative for prompt, comparison in measured if prompt % 2 == 0]
-    unseen = [comparison for prompt, comparison in measured if prompt % 2 and comparison.measured_speedup]
+    half = seen_half({prompt for prompt, _ in measured})
+    seen = [comparison.speculative for prompt, comparison in measured if prompt in half]
+    unseen = [comparison for prompt, comparison in measured if prompt not in half and comparison.measured_speedup]
     cycles, unseen_cycles = (sum(lane.cycles for lane in lanes) for lanes in (seen, [c.speculative for c in unseen]))
     predicted = predict(seen, costs)
     tokens = sum(comparison.speculative.tokens - comparison.speculative.first for comparison in unseen)
@@ -117,6 +118,11 @@ def prediction(measured: Pairs, costs: Costs | None) -> Row:
         "unseen_tau": round(tokens / unseen_cycles, 4) if unseen else None,
         "unseen_cycles": unseen_cycles,
     }
+
+
+def seen_half(prompts: set[int]) -> set[int]:
+    """Draw half of the prompts, always the same."""
+    return set(random.Random(0).sample(sorted(prompts), (len(prompts) + 1) // 2))
 
 
 def predict(seen: Sequence[LaneStats], costs: Costs | None) -> tuple[float, float] | None:

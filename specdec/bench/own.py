@@ -28,7 +28,7 @@ def measure_prompts(
     `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
     """
     cases = [Case(name, "own", temperature, k or engine.prepare(name, 0, temperature).k, False) for name in drafters]
-    costs = {case: probed_costs(engine.models, case, prompts[0]) for case in cases}
+    costs = {name: probed_costs(engine.models, name, prompts[0]) for name in drafters}
     with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
         pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
     rows = []
@@ -36,7 +36,8 @@ def measure_prompts(
         for index, prompt in enumerate(prompts):
             runs = [comparison for place, comparison in measured if place == index]
             others = [comparison.speculative for place, comparison in measured if place != index]
-            predicted = predict(others, costs[case])
+            probed = costs[case.drafter]
+            predicted = predict(others, probed and probed.at(temperature))
             figures = summary(runs)
             rows.append(
                 {

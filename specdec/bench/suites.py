@@ -66,6 +66,8 @@ def measure_drafters(
     total = (warm_ups + rounds * sum(map(len, prompts.values()))) * len(TEMPERATURES)
     with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
+            if temperature == TEMPERATURES[0]:  # at the speed of this hour
+                costs = {name: probed_costs(family, name, texts[0]) for name in depths}
             cases = {
                 name: [Case(name, domain, temperature, k, domain not in QUESTIONS) for k in tried]
                 for name, tried in depths.items()
@@ -76,29 +78,30 @@ def measure_drafters(
             chosen = [max(each, key=lambda case: speedup_of(tried.get(case, {}))) for each in cases.values()]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
-            costs = {case: probed_costs(engine.models, case, texts[0]) for case in chosen}  # at the speed of this hour
             pairs = measure_pairs(engine, tuple(texts), chosen, tokens, repeats, bar.update, seed)
             for case in chosen:
                 parameters = family.drafters[family.wrapped(case.drafter) or case.drafter].parameters
-                result = row(case, pairs[case], parameters) | prediction(pairs[case], costs[case])
+                probed = costs[case.drafter]
+                result = row(case, pairs[case], parameters)
+                result |= prediction(pairs[case], probed and probed.at(temperature))
                 taus = {str(other.k): tried[other]["tau"] for other in cases[case.drafter] if other in tried}
                 yield result | {"tau_by_k": taus or {str(case.k): result["tau"]}}
 
 
-def probed_costs(family: Family, case: Case, text: Any) -> Costs | None:
-    """Measure the costs of a case's cycles after `text`, or after a text that repeats itself if nothing drafts there.
+def probed_costs(family: Family, drafter: str, text: Any) -> Costs | None:
+    """Measure the costs of a drafter's cycles after `text`, or after one that repeats itself if nothing drafts there.
 
     An adaptive drafter has the passes of the drafter in it, which is probed at every depth, and drafts of its own:
     to choose the depth, and to judge each token, takes time, too.
     """
-    inner = family.wrapped(case.drafter)
+    inner = family.wrapped(drafter)
     for probed in (text, probe.TEXT):
         with contextlib.suppress(Refused):
-            costs = probe.measure_costs(family, inner or case.drafter, text=probed)
+            costs = probe.measure_costs(family, inner or drafter, text=probed)
             if inner:
                 probe.probe(family, inner)  # by these costs, which stay, it chooses the depth
-                costs = replace(probe.measure_costs(family, case.drafter, text=probed), passes=costs.passes)
-            return costs.at(case.temperature)
+                costs = replace(probe.measure_costs(family, drafter, text=probed), passes=costs.passes)
+            return costs
     return None
 
 
