@@ -154,7 +154,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (wouldGoOn) draw(); // the pace no longer says that the replay goes on
   }
 
-  /* Stops the replay at a time that the visitor chose. */
   function seekByHand(/** @type {number} */ ms) {
     if (!view.run) return;
     markTouched();

@@ -9,7 +9,6 @@ export const BLOCK_VERIFICATION = "block verification",
 export const RUN_PREFIX = "run=";
 export const carriesRun = (/** @type {string} */ hash) => hash.startsWith("#" + RUN_PREFIX);
 
-/* These are the totals before the first cycle. */
 export const NO_TOTALS = {
   tokens: 0,
   accepted: 0,
@@ -72,7 +71,6 @@ export const findFirstRejection = (/** @type {Run} */ run) =>
  * @param {Run} run */
 export const lanesOf = (run) => /** @type {Lane[]} */ ([speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean));
 
-/* Returns whether `view` shows the last moment that its run has reached. */
 export const isAtEnd = (/** @type {View} */ view) => view.timeMs >= replayEnd(view.run) - EPS;
 
 export const isGreedy = (/** @type {Run} */ run) => {

@@ -31,7 +31,6 @@ function piecesBefore(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** 
     .concat(cycle.drafts.slice(0, count).map((draft) => draft.piece));
 }
 
-/* Returns the word of the draft at index `i` of a chain. */
 export const draftWord = (/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ i) =>
   wordOf(cycle.drafts[i], piecesBefore(lane, cycle, i), cycle.drafts[i + 1]?.piece);
 

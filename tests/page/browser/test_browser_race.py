@@ -29,6 +29,11 @@ PLACES = """(names) => names.map((name) => {
 })"""
 
 
+CUT_LABELS = """() => {
+    const chart = document.querySelector("[data-part=gantt]"), left = chart.getBoundingClientRect().left;
+    return [...chart.querySelectorAll("text")].filter((text) =>
+        text.style.visibility === "visible" && text.getBoundingClientRect().left < left - 1).length;
+}"""
 UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect)")]
     .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)" && !node.closest("defs"))
     .map((node) => node.outerHTML.slice(0, 120))"""
@@ -46,6 +51,7 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     for share in (0, 0.01, 0.1, 0.3, 0.6, 0.9, 1):
         page.evaluate(SHOW, share)
         assert page.evaluate(UNSTYLED) == [], "SVG's black shows through where a style is missing"
+        assert page.evaluate(CUT_LABELS) == 0
         places = page.evaluate(PLACES, SEEN)
         for name, (x, y, right, bottom) in zip(SEEN, places, strict=True):
             assert x >= 0 and y >= 0 and right <= width and bottom <= height, (name, share)
@@ -68,13 +74,13 @@ def test_a_phone_shows_prompt_text_and_play_at_once_and_the_tab_that_is_open(ope
         expect(tab).to_be_in_viewport(ratio=1)
 
 
-def test_a_phone_shows_both_lanes_and_both_rows_of_the_timeline_above_the_transport(open_page):
+def test_a_phone_shows_both_lanes_and_the_whole_timeline_above_the_transport(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
+    page.fill("#prompt textarea", "Write a Python function that computes the sum of a list.")  # two lines
     transport = page.locator(".sd-transport").bounding_box()["y"]
-    for one in ("lane0", "lane1"):
+    for one in ("lane0", "lane1", "gantt", "zoom"):
         box = part(page, one).bounding_box()
         assert box["y"] + box["height"] <= transport, one
-    assert part(page, "gantt").bounding_box()["y"] + 16 + 44 + 22 <= transport  # timeline.js: top, a row, a bar
     expect(page.locator(".sd-pill").first).to_be_in_viewport(ratio=1)
     page.set_viewport_size({"width": 320, "height": 640})
     box, transport = part(page, "lane0").bounding_box(), page.locator(".sd-transport").bounding_box()["y"]
@@ -93,6 +99,10 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
         assert page.evaluate(PLACES, SEEN) == first, "something moved"
     ratios = [float(said.removesuffix("×")) for said in told if "×" in said]
     assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
+    expect(part(page, "setup")).to_have_text("SmolLM2 (135 M) · Draft model (5.7 M) · 2 CPU cores")
+    expect(part(page, "pace")).to_be_empty()
+    expect(part(page, "swatches")).to_contain_text("+5 tokens it gave")
+    assert page.locator("[data-part=bars] .sd-mean").get_attribute("stroke-dasharray")
     wanted = ["".join(one.text.split()) for one in Trace.loads(log).events if isinstance(one, Finished)]
     assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
 
@@ -204,6 +214,8 @@ def test_a_live_run_keeps_one_figure_from_its_start_to_after_its_end(open_page):
     page.evaluate(LOAD, Trace(toyrun.header("live"), tuple(toyrun.events())).dumps())
     wait_for(page, "done")
     expect(part(page, "figures").locator("dt button").first).to_have_text("Passes saved")
+    legend = page.locator(".sd-legend [data-of]").evaluate_all("(all) => all.map((one) => one.dataset.of)")
+    assert legend == ["pending", "accepted", "rejected", "discarded", "resampled", "bonus", "plain"]
 
 
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
