@@ -3,15 +3,14 @@
 import { speculativeOf } from "#page/race/run.js";
 import { STATE_MARKS } from "#page/race/tokens.js";
 import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#page/race/svg.js";
-import { clamp, estimateWidth, toFixed, niceStep } from "#page/race/format.js";
+import { clamp, toFixed, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-/** Returns the indices of the cycles whose numbers stand below the axis. None touches the word at its end.
- * @param {Pick<ColumnLayout, "cycles" | "slots" | "columnPx">} layout @param {number} step */
-export const numberedCycles = ({ cycles, slots, columnPx }, step) =>
-  [...cycles.keys()].filter(
-    (i) => i === 0 || ((i + 1) % step === 0 && (slots - i - 0.5) * columnPx >= estimateWidth(String(i + 1)) / 2),
-  );
+/* Returns whether the number of the cycle at index `i` stands clear of the word at the end of the axis. */
+export const isClear = (
+  /** @type {Pick<ColumnLayout, "slots" | "columnPx">} */ { slots, columnPx },
+  /** @type {number} */ i,
+) => (slots - i) * columnPx > 14;
 
 /** `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`).
  * @param {PlayerTexts} texts @param {Parts} part @param {View} view */
@@ -25,8 +24,9 @@ export function createColumnChart(texts, part, view) {
   /** @param {Element} chart @param {ColumnLayout} layout @param {number} y @param {number} current */
   function drawCycleAxis(chart, layout, y, current) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
-    for (const i of numberedCycles(layout, step))
-      chart.append(svgText((i + 0.5) * layout.columnPx, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
+    for (let i = 0; i < layout.cycles.length; i++)
+      if (i === 0 || ((i + 1) % step === 0 && isClear(layout, i)))
+        chart.append(svgText((i + 0.5) * layout.columnPx, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
     chart.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 

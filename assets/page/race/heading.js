@@ -115,7 +115,6 @@ export function createHeading(texts, root, part, view) {
     return node;
   }
 
-  /* Writes how many tokens each lane has written; `controls.js` adds the time. */
   function paintProgress(/** @type {Figures} */ figures) {
     [figures.speculative, figures.plain, figures.peer].forEach((lane, i) => {
       part["clock" + i].replaceChildren(html("b", {}, countOfTokens(texts, lane ? lane.written : 0)), html("span"));

@@ -70,13 +70,11 @@ export const setAttribute = (/** @type {Element} */ node, /** @type {string} */ 
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
-/* Returns the elements inside `root` that have the attribute `data-part`, keyed by its value. */
 export const findParts = (/** @type {Element} */ root) =>
   Object.fromEntries(
     /** @type {Part[]} */ ([...root.querySelectorAll("[data-part]")]).map((node) => [node.dataset.part, node]),
   );
 
-/* Copies a text and returns whether that worked. Without https, browsers block the clipboard. */
 export async function copyText(/** @type {string} */ text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -174,7 +174,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : wanted ? cycles[wanted - 1].endMs : 0);
   }
 
-  /* Returns the state of the replay. Another page can show the same moment with `showMoment`. */
   const moment = () => ({
     t: view.timeMs,
     settle: view.settleProgress,

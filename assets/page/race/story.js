@@ -125,7 +125,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     ];
   }
 
-  /* Writes the sentence on a tree: its accepted path, and how the path ends. */
   function treeSentence(/** @type {Cycle} */ cycle, /** @type {Values} */ counts) {
     const says = texts.say,
       treeTexts = texts.tree,
@@ -251,7 +250,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     ];
   }
 
-  /* Says why a lane ran on a GPU without captured CUDA graphs. */
   function eagerReason(/** @type {any} */ says) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,

@@ -174,7 +174,6 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     return labels;
   }
 
-  /* Returns how many ms the close zoom shows. */
   function closeSpanMs(/** @type {Lane} */ speculative, /** @type {Lane | null} */ plain, /** @type {number} */ width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

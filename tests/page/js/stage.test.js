@@ -7,7 +7,7 @@ import { summarize } from "#page/race/verdict.js";
 import { describeSetup } from "#page/race/setup.js";
 import { paceOf } from "#page/race/heading.js";
 import { createStory } from "#page/race/story.js";
-import { numberedCycles } from "#page/race/columns.js";
+import { isClear } from "#page/race/columns.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
 import { countOfTokens, nameOf } from "#page/race/text.js";
 import { setUp } from "#page/race/html.js";
@@ -246,11 +246,15 @@ test("one token is a token", () => {
 });
 
 test("no number of a cycle touches the word at the end of the axis", () => {
-  const last = (count, width) => {
-    const layout = { cycles: Array(count).fill(0), slots: count, columnPx: width / count };
-    return numberedCycles(layout, 20).at(-1) + 1;
-  };
-  assert.deepEqual([last(60, 440), last(60, 900), last(61, 440)], [40, 60, 60]);
+  const clear = (columnPx) => [58, 59].map((i) => isClear({ slots: 60, columnPx }, i));
+  assert.deepEqual(
+    [clear(7), clear(9), clear(15)],
+    [
+      [false, false],
+      [true, false],
+      [true, true],
+    ],
+  );
 });
 
 test("no time at all is 0 ms, and a very short one is not", () => {
