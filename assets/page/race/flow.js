@@ -1,5 +1,5 @@
-/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows the target's pass; then
- * rejected chips drop out, and the target's own token drops in. Screen readers skip it; `story.js` puts it in words. */
+/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows a pass; then
+ * rejected chips drop out, and the target's own token drops in. Screen readers skip it; `story.js` has the words. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
