@@ -6,6 +6,12 @@ import { svg, svgText, svgLine, svgRoot, createBarPaths, createHatch } from "#pa
 import { clamp, toFixed, niceStep } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
+/* Returns whether the number of the cycle at index `i` stands clear of the word at the end of the axis. */
+export const isClear = (
+  /** @type {Pick<ColumnLayout, "slots" | "columnPx">} */ { slots, columnPx },
+  /** @type {number} */ i,
+) => (slots - i) * columnPx > 14;
+
 /** `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`).
  * @param {PlayerTexts} texts @param {Parts} part @param {View} view */
 export function createColumnChart(texts, part, view) {
@@ -19,10 +25,8 @@ export function createColumnChart(texts, part, view) {
   function drawCycleAxis(chart, layout, y, current) {
     const step = niceStep(layout.slots, layout.width > 300 ? 5 : 4);
     for (let i = 0; i < layout.cycles.length; i++)
-      if (i === 0 || (i + 1) % step === 0)
-        chart.append(
-          svgText(i * layout.columnPx + layout.columnPx / 2, y, String(i + 1), i === current ? "sd-b" : "", "middle"),
-        );
+      if (i === 0 || ((i + 1) % step === 0 && isClear(layout, i)))
+        chart.append(svgText((i + 0.5) * layout.columnPx, y, String(i + 1), i === current ? "sd-b" : "", "middle"));
     chart.append(svgText(layout.width - layout.right + 4, y, texts.charts.cycle));
   }
 
@@ -91,7 +95,7 @@ export function createColumnChart(texts, part, view) {
     chart.append(svgText(plotWidth + 4, baseline - row + (overlaps ? 14 : 4), texts.charts.plain));
     if (figures.tau != null && tauY != null)
       chart.append(
-        svgLine(0, tauY, plotWidth, tauY, "sd-mean"),
+        svgLine(0, tauY, plotWidth, tauY, "sd-mean", { "stroke-dasharray": "6 4" }),
         svgText(plotWidth + 4, tauY + (overlaps ? -2 : 4), "τ " + toFixed(figures.tau, 1), "sd-b"),
       );
     drawCycleAxis(chart, layout, height - 6, figures.speculative.passes - 1);

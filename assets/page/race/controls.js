@@ -4,7 +4,7 @@ import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 import { AUTO } from "#page/race/labels.js";
-import { EPS, isOver, lanesOf } from "#page/race/run.js";
+import { EPS, isOver, lanesOf, speculativeOf } from "#page/race/run.js";
 
 export const SPEEDS = [1, 10, 100, 400]; // factors by which the replay is slower than the run
 
@@ -82,7 +82,10 @@ export function createControls(texts, part, view, playback, draw, getLog) {
       );
     for (const control of /** @type {Iterable<Part>} */ (part.zoom.children))
       setAttribute(control, "aria-pressed", String(control.dataset.zoom === view.zoom));
-    setProperty(part.swatches.lastChild, "hidden", view.zoom === "run"); // there no bar has a number
+    const { gained } = part.swatches,
+      most = Math.max(0, ...speculativeOf(view.run).cycles.map((cycle) => cycle.gained));
+    setProperty(gained, "hidden", view.zoom === "run" || most < 2); // in the whole run no bar has a number
+    setProperty(gained.firstChild, "textContent", `+${most} `);
   }
 
   return paintTransport;

@@ -7,7 +7,6 @@ import { fillText } from "#page/race/text.js";
 import { svg, svgText, svgLine, svgRoot } from "#page/race/svg.js";
 import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
-/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
 export function createCurve(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
   function drawCurve(/** @type {number} */ end) {
     const box = part.curve,

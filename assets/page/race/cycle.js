@@ -6,7 +6,6 @@ export const findTip = (cycle) => cycle.drafts.reduce((tip, draft, i) => (draft.
 /** Returns the time at which a cycle's first token appears, in ms. @param {Cycle} cycle */
 export const firstTokenMs = (cycle) => Math.min(cycle.endMs, ...cycle.drafts.map((draft) => draft.readyMs));
 
-/* Returns the depth of a cycle's draft tree. */
 export const depthOf = (/** @type {Cycle} */ cycle) => Math.max(0, ...cycle.drafts.map((draft) => draft.level));
 
 /* Returns whether both verdicts on a draft are likely: p / q lies between 0.1 and 0.9. */

@@ -18,7 +18,7 @@ export function createFinish(box, texts, root, triggerOf) {
   }
 
   return function draw(/** @type {Run} */ run) {
-    const { headline, clock, busy, slower, rows } = summarize(texts, run),
+    const { headline, clock, busy, rows } = summarize(texts, run),
       labels = texts.finish,
       canRepeat = busy && run.header.source === "live" && triggerOf() && document.getElementById("run");
     const bars = rows.map(({ name, fill, share, label }) =>
@@ -51,7 +51,7 @@ export function createFinish(box, texts, root, triggerOf) {
         html(
           "p",
           { class: "sd-finacts" },
-          clock && html(busy ? "span" : "b", { class: "sd-finclock" + (slower ? " sd-slower" : "") }, clock),
+          clock && html(busy ? "span" : "b", { class: "sd-finclock" }, clock),
           canRepeat ? createButton(labels.again, measureAgain) : null,
           createButton(labels.picture, savePicture, "sd-link"),
           root.share ? linkButton : null,

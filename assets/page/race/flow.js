@@ -1,8 +1,5 @@
-/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows the target's pass.
- * All verdicts then appear at the same time: rejected chips drop out, and the target's own token drops in.
- *
- * `draw(cycle, progress)` draws one frame; `progress` goes from 0 to 1. Chips arrive until DRAFTED_SHARE, the pass runs
- * until PASSED_SHARE, then the verdicts move. Screen readers skip the animation; `story.js` puts it in words. */
+/* Animates one cycle. Drafts slide as dashed chips from a small box onto a wide bar, which shows a pass; then
+ * rejected chips drop out, and the target's own token drops in. Screen readers skip it; `story.js` has the words. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -12,16 +9,13 @@ import { startedOf } from "#page/race/run.js";
 
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
-const FLASHED_SHARE = 0.76,
-  MAX_DRAFTS = 7; // most drafted tokens to draw in one cycle
+const FLASHED_SHARE = 0.76;
 const GAP_PX = 6,
   FALL_PX = 62,
-  LOW_FALL_PX = 54, // in the lower stage of a phone
-  DRAFT_BOX_PX = 74,
+  LOW_FALL_PX = 52, // in the lower stage of a phone
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
 const THROWN_AWAY = ["rejected", "discarded", "cut"];
 
-/* Returns a value that rises smoothly from 0 at `from` to 1 at `to`. */
 function ease(/** @type {number} */ progress, /** @type {number} */ from, /** @type {number} */ to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
   return x * x * (3 - 2 * x);
@@ -40,14 +34,39 @@ export function progressAt(/** @type {Cycle} */ cycle, /** @type {number} */ ms,
   );
 }
 
-/* Chooses the chips that fit: drops accepted drafts from the front, then drafts from the back, but keeps one draft. */
-export function chooseFitting(/** @type {any[]} */ items, /** @type {number} */ roomPx) {
-  const chosen = [...items],
-    isTooWide = () => chosen.reduce((sum, { width }) => sum + width + GAP_PX, 0) > roomPx,
-    drafts = () => chosen.filter((item) => !item.isTarget).length;
-  while (isTooWide() && drafts() > 1 && chosen[0].state === "accepted") chosen.shift();
-  while (isTooWide() && drafts() > 1) chosen.splice(drafts() - 1, 1);
-  return chosen;
+/* Returns the left end of each chip and their width, in px. The target's own token takes the place of the
+ * first draft that drops out. */
+function layOut(/** @type {any[]} */ items) {
+  let x = 0,
+    width = 0,
+    droppedX = /** @type {number | null} */ (null);
+  const lefts = items.map((item) => {
+    const left = item.isTarget ? (droppedX ?? x) : x;
+    if (THROWN_AWAY.includes(item.state)) droppedX ??= x;
+    x = left + item.width + GAP_PX;
+    width = Math.max(width, x);
+    return left;
+  });
+  return { lefts, width };
+}
+
+/** Chooses the chips that fit: drops accepted drafts from the front, then drafts from the back, but keeps one draft.
+ * `before` and `after` stand for what was dropped. @param {any[]} items @param {number} roomPx
+ * @param {any} before @param {any} after */
+export function chooseFitting(items, roomPx, before, after) {
+  const drafts = items.filter((item) => !item.isTarget);
+  let from = 0,
+    to = drafts.length;
+  const chosen = () => [
+    ...(from ? [before] : []),
+    ...drafts.slice(from, to),
+    ...(to < drafts.length ? [after] : []),
+    ...items.slice(drafts.length),
+  ];
+  const isTooWide = () => to - from > 1 && layOut(chosen()).width > roomPx;
+  while (isTooWide() && drafts[from].state === "accepted") from++;
+  while (isTooWide()) to--;
+  return chosen();
 }
 
 /** @param {Part} box @param {PlayerTexts} texts @param {View} view */
@@ -56,39 +75,31 @@ export function createFlow(box, texts, view) {
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
     fallPx = FALL_PX,
-    items = /** @type {any[]} */ ([]),
+    items = /** @type {any[]} */ ([]), // the chips that fit
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
     gainLabel = /** @type {any} */ (null);
 
-  /* Creates the cycle's chips; `draw` moves them. */
+  /* Creates and places the cycle's chips; `draw` moves them. */
   function build(/** @type {Cycle} */ cycle) {
-    const judgedDrafts = cycle.drafts.filter((draft) => !["discarded", "cut"].includes(draft.state)),
-      otherDrafts = cycle.drafts.filter((draft) => !judgedDrafts.includes(draft));
-    const drawnDrafts =
-      cycle.drafts.length > MAX_DRAFTS
-        ? [...judgedDrafts.slice(-MAX_DRAFTS), ...otherDrafts].slice(0, MAX_DRAFTS)
-        : cycle.drafts;
-    items = drawnDrafts.map((draft, i) => ({
-      state: draft.state,
-      node: createChip(texts, draft.text || nameOf(texts, draft), draft.state, "span"),
-      i,
-    }));
-    if (cycle.targetToken)
-      items.push({
-        state: cycle.targetToken.state,
-        node: createChip(
-          texts,
-          cycle.targetToken.text || nameOf(texts, cycle.targetToken),
-          cycle.targetToken.state,
-          "span",
-        ),
-        isTarget: true,
+    const inState = (/** @type {State[]} */ ...states) => cycle.drafts.filter((draft) => states.includes(draft.state));
+    const createItem = (/** @type {Draft | TargetToken} */ token, more = {}) =>
+      /** @type {any} */ ({
+        state: token.state,
+        node: createChip(texts, token.text || nameOf(texts, token), token.state, "span"),
+        ...more,
       });
+    const chips = [...inState("accepted"), ...inState("rejected"), ...inState("discarded", "cut")].map((draft, i) =>
+        createItem(draft, { i }),
+      ),
+      before = { state: "accepted", node: createChip(texts, "…", "plain", "span"), i: 0 },
+      after = { state: "discarded", node: before.node.cloneNode(true), i: chips.length - 1 };
+    if (cycle.targetToken) chips.push(createItem(cycle.targetToken, { isTarget: true }));
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
     const { kind } = methodOf(texts.methods, startedOf(view.run).drafter || ""),
-      draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft;
+      draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft,
+      draftBox = html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, draftLabel));
     // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
@@ -96,37 +107,19 @@ export function createFlow(box, texts, view) {
       { class: "sd-flowgain" },
       fillText(cycle.gained === 1 ? texts.flow.gain_one : texts.flow.gain, { n: cycle.gained }),
     );
-    stage.replaceChildren(
-      html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, draftLabel)),
-      passBar,
-      gainLabel,
-      ...items.map((item) => item.node),
-    );
+    stage.replaceChildren(draftBox, passBar, gainLabel, ...[...chips, before, after].map((chip) => chip.node));
     if (box.firstChild !== stage) box.replaceChildren(stage);
-    arrange();
-  }
-
-  /* Measures and places the new chips. The target's own token takes the place of the first draft that drops out. */
-  function arrange() {
     width = stage.clientWidth;
     fallPx = stage.clientHeight < 100 ? LOW_FALL_PX : FALL_PX;
-    for (const item of items) item.width = item.node.offsetWidth;
-    const left = DRAFT_BOX_PX + 22,
-      roomPx = width - left - GAP_PX;
-    const fitted = chooseFitting(items, roomPx / MIN_SCALE),
-      total = fitted.reduce((sum, { width }) => sum + width + GAP_PX, 0),
-      scale = Math.min(1, roomPx / Math.max(total, 1));
-    for (const { node } of items) node.hidden = true;
-    let x = left + GAP_PX,
-      firstDroppedX = /** @type {any} */ (null);
-    fitted.forEach((item) => {
-      item.node.hidden = false;
-      item.x = x;
-      item.scale = scale;
-      if (firstDroppedX === null && THROWN_AWAY.includes(item.state)) firstDroppedX = x;
-      if (item.isTarget && firstDroppedX !== null) item.x = firstDroppedX;
-      x += (item.width + GAP_PX) * scale;
-    });
+    for (const chip of [...chips, before, after]) chip.width = chip.node.offsetWidth;
+    const left = draftBox.offsetWidth + 22 + GAP_PX,
+      roomPx = width - left,
+      fitting = chooseFitting(chips, roomPx / MIN_SCALE, before, after),
+      { lefts, width: neededPx } = layOut(fitting),
+      scale = Math.min(1, roomPx / Math.max(neededPx, 1));
+    for (const chip of [...chips, before, after]) chip.node.hidden = !fitting.includes(chip);
+    items = fitting;
+    items.forEach((item, i) => Object.assign(item, { x: left + lefts[i] * scale, scale }));
   }
 
   /** @param {Part} node @param {number} x @param {number} y @param {number} scale @param {number} turn
@@ -143,14 +136,13 @@ export function createFlow(box, texts, view) {
       builtCycle = cycle;
       build(cycle);
     }
-    const n = items.filter((item) => !item.isTarget).length || 1,
+    const n = cycle.drafts.length || 1,
       isJudged = progress >= PASSED_SHARE,
       flash = ease(progress, PASSED_SHARE, FLASHED_SHARE) - ease(progress, FLASHED_SHARE, 0.84);
     passFill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED_SHARE, PASSED_SHARE))).toFixed(1)}% 0 0)`;
     passBar.style.opacity = progress > DRAFTED_SHARE - 0.05 ? "1" : "0.45";
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
-      if (item.x === undefined) continue; // this chip does not fit
       const shown = isJudged ? item.state : "pending";
       if (item.shownState !== shown) {
         item.shownState = shown;
@@ -176,7 +168,6 @@ export function createFlow(box, texts, view) {
     }
   }
 
-  // makes the next `draw` create new chips, for example after a change of width
   const reset = () => {
     builtCycle = null;
   };

@@ -5,6 +5,8 @@ import { EPS } from "#page/race/run.js";
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 export const toFixed = (/** @type {number} */ x, digits = 2) => x.toFixed(digits);
+/* Formats a ratio with one digit; one near 1 has a second. */
+export const formatTimes = (/** @type {number} */ ratio) => toFixed(ratio, ratio < 1.1 ? 2 : 1);
 
 /* Formats a probability with two significant digits. Never rounds to 0 or 1. */
 export function formatChance(/** @type {number} */ x) {
@@ -14,7 +16,6 @@ export function formatChance(/** @type {number} */ x) {
   return x >= 0.0995 || x === 0 ? toFixed(x) : x.toPrecision(2);
 }
 
-/* Formats two numbers with enough digits to tell them apart. */
 export function formatApart(/** @type {number} */ a, /** @type {number} */ b) {
   let digits = 2;
   while (digits < 6 && a !== b && toFixed(a, digits) === toFixed(b, digits)) digits++;

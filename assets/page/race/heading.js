@@ -3,20 +3,26 @@
 import { speculativeOf, plainOf, peerOf, isOver, isAtEnd, isServed, BLOCK_VERIFICATION } from "#page/race/run.js";
 import { willGoOn } from "#page/race/playback.js";
 import { html, setProperty } from "#page/race/html.js";
-import { formatSize } from "#page/race/format.js";
-import { methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
+import { countOfTokens, methodOf, pickText, makeVisible, fillText } from "#page/race/text.js";
+import { describeSetup, isSmall } from "#page/race/setup.js";
 import { noteOnScript } from "#page/race/why.js";
 import { showCountMethod, describeServer, formatServerName } from "#page/race/server.js";
 
 const PRECISIONS = ["bfloat16", "int8", "int7"]; // of the target; the heading names no others
+const KERNELS = ["native", "wasm"]; // all other values of `kernels` mean torch
 
-const isBuiltIn = (/** @type {string} */ family) => /^embedded(:|$)/.test(family || "embedded");
-const modelName = (/** @type {string} */ pair) =>
-  pair
-    .split(" + ")[0]
-    .replace(/.*[\\/]/, "")
-    .replace(/^smollm/, "SmolLM")
-    .slice(0, 60);
+/** Says how fast the replay goes, and nothing at its end. A live text has a note on small models beside it.
+ * `isFresh` says whether the run was made on this page. @param {PlayerTexts["meta"]} labels @param {View} view
+ * @param {boolean} isFresh */
+export function paceOf(labels, view, isFresh) {
+  const isLive = isFresh && !isOver(view.run),
+    note = isFresh && isSmall(view.run) ? labels.small : "";
+  if (view.still && !view.playing && !isAtEnd(view)) return labels.still;
+  if (willGoOn(view)) return labels.holding;
+  if (isAtEnd(view) && !isLive) return note;
+  if (view.slowdown !== 1) return fillText(labels.slow, { times: view.slowdown });
+  return isLive ? note : labels.real_time;
+}
 
 /** @param {PlayerTexts} texts @param {HTMLElement} root @param {Parts} part @param {View} view */
 export function createHeading(texts, root, part, view) {
@@ -26,46 +32,25 @@ export function createHeading(texts, root, part, view) {
       models = header.models || {},
       machine = header.machine || {};
     const isFresh = header.source === "live" && view.returnedRun !== view.run,
+      setup = describeSetup(texts, view.run),
       source = !isFresh ? "recorded" : isOver(view.run) ? "ended" : "live";
     setProperty(part.source, "textContent", texts.source[source]);
     setProperty(root.dataset, "source", isFresh ? "live" : source);
     root.toggleAttribute("data-over", isOver(view.run));
-    const parameters = models.target && formatSize(models.target.parameters),
-      target =
-        parameters && !isBuiltIn(models.family)
-          ? fillText(texts.meta.named, { target: parameters, name: modelName(models.family) })
-          : parameters;
-    const draftModel =
-        methodOf(texts.methods, started.drafter).kind === "model" &&
-        Object.hasOwn(models, started.drafter) &&
-        models[started.drafter],
-      draftSize = draftModel && formatSize(draftModel.parameters);
-    const pair =
-      target && draftSize
-        ? fillText(texts.meta.pair, { target, draft: draftSize })
-        : target
-          ? fillText(texts.meta.target_only, { target })
-          : "";
     setProperty(part.prompt, "textContent", makeVisible(header.prompt || ""));
     setProperty(part.promptline, "title", header.prompt || "");
-    const paceText =
-      view.still && !view.playing && !isAtEnd(view)
-        ? texts.meta.still
-        : willGoOn(view)
-          ? texts.meta.holding
-          : view.slowdown === 1
-            ? texts.meta.real_time
-            : fillText(texts.meta.slow, { times: view.slowdown });
-    const server = (models.server || {}).model ? fillText(texts.server.model, { model: models.server.model }) : "";
-    setProperty(part.pace, "textContent", paceText);
+    setProperty(part.pace, "textContent", paceOf(texts.meta, view, isFresh));
+    setProperty(part.setup, "textContent", setup);
+    setProperty(part.setup, "title", setup);
     setProperty(
       part.meta,
       "textContent",
       [
-        server,
-        pair,
+        setup,
         PRECISIONS.includes(models.dtype) ? texts.meta[models.dtype] : "",
-        machineName(texts, models, machine),
+        Number.isInteger(models.threads)
+          ? fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], { n: models.threads })
+          : "",
         isUnpackedFile(models) ? texts.meta.unpacked : "",
         noteOnScript(texts, view.run),
       ]
@@ -130,14 +115,9 @@ export function createHeading(texts, root, part, view) {
     return node;
   }
 
-  /* Writes how many tokens each lane has written; `controls.js` adds the time. */
   function paintProgress(/** @type {Figures} */ figures) {
     [figures.speculative, figures.plain, figures.peer].forEach((lane, i) => {
-      const tokens = lane && lane.written;
-      part["clock" + i].replaceChildren(
-        html("b", {}, tokens === 1 ? texts.lane.one_token : fillText(texts.lane.clock, { tokens })),
-        html("span"),
-      );
+      part["clock" + i].replaceChildren(html("b", {}, countOfTokens(texts, lane ? lane.written : 0)), html("span"));
     });
   }
 
@@ -147,21 +127,3 @@ export function createHeading(texts, root, part, view) {
 /** Returns whether the model is SmolLM2, unpacked to bfloat16 from a file with 4 bits per weight.
  * @param {Record<string, any>} models */
 const isUnpackedFile = ({ family, dtype }) => family === "smollm2" && dtype === "bfloat16";
-
-const KERNELS = ["native", "wasm"]; // all other values of `kernels` mean torch
-
-/** Names the machine that computed the run: its GPU, or its number of cores and threads. @param {PlayerTexts} texts
- * @param {Record<string, any>} models @param {Record<string, any>} machine */
-function machineName(texts, models, machine) {
-  if (/^cuda/.test(models.device) && machine.gpu) return machine.gpu;
-  const cores =
-    machine.cores === 1 ? texts.meta.one_core : machine.cores ? fillText(texts.meta.cores, { n: machine.cores }) : "";
-  return cores && Number.isInteger(models.threads)
-    ? cores +
-        texts.meta.join +
-        fillText(texts.meta[KERNELS.includes(models.kernels) ? models.kernels : "torch"], {
-          n: models.threads,
-          cores: machine.cores,
-        })
-    : cores;
-}

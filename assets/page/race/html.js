@@ -35,7 +35,6 @@ export function createChoice(box, labels, choose) {
 export const createLink = (href, label, cls) =>
   html("a", { class: cls, href, target: "_blank", rel: "noreferrer" }, label);
 
-/* Creates the header row of a table from strings and finished cells. */
 export const createHeadRow = (/** @type {Child[]} */ heads) =>
   html(
     "thead",
@@ -71,13 +70,11 @@ export const setAttribute = (/** @type {Element} */ node, /** @type {string} */ 
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 };
 
-/* Returns the elements inside `root` that have the attribute `data-part`, keyed by its value. */
 export const findParts = (/** @type {Element} */ root) =>
   Object.fromEntries(
     /** @type {Part[]} */ ([...root.querySelectorAll("[data-part]")]).map((node) => [node.dataset.part, node]),
   );
 
-/* Copies a text and returns whether that worked. Without https, browsers block the clipboard. */
 export async function copyText(/** @type {string} */ text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -87,7 +84,6 @@ export async function copyText(/** @type {string} */ text) {
   }
 }
 
-/* Shows `word` on a button for two seconds, then its label again. */
 export function showAnswer(/** @type {Part} */ button, /** @type {string} */ word) {
   button.label ??= button.textContent;
   clearTimeout(button.timer);
@@ -97,7 +93,6 @@ export function showAnswer(/** @type {Part} */ button, /** @type {string} */ wor
   }, 2000);
 }
 
-/* Downloads `blob` as a file that is named after the run. */
 export function saveFile(/** @type {Blob} */ blob, /** @type {Run|null} */ run, /** @type {string} */ extension) {
   const url = URL.createObjectURL(blob),
     name = String((run && run.header.run) || "run")

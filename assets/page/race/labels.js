@@ -4,6 +4,7 @@ import { html, createId } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
 
 export const AUTO = "auto"; // the page chooses the speed
+const LEGEND = /** @type {State[]} */ (["pending", "accepted", "rejected", "discarded", "resampled", "bonus", "plain"]);
 
 /** @param {PlayerTexts} texts @param {Parts} part @param {number[]} speeds */
 export function labelPlayer(texts, part, speeds) {
@@ -44,18 +45,18 @@ export function labelPlayer(texts, part, speeds) {
   part.speed.setAttribute("aria-label", texts.transport.speed);
   part.lossy.textContent = texts.lossy;
   part.legend.prepend(
-    .../** @type {State[]} */ (["accepted", "rejected", "discarded", "resampled", "bonus", "pending"]).map((state) =>
+    ...LEGEND.map((state) =>
       html("span", { class: "sd-legend-entry", "data-of": state }, legendChip(texts, state), texts.status[state]),
     ),
   );
   part.legend.entries = part.legend.querySelectorAll("[data-of]");
-  part.legend.discardedText = part.legend.entries[2].lastChild;
+  part.legend.discardedText = part.legend.entries[3].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
     texts.time.draft,
     html("i", { class: "sd-sw-target" }),
     texts.time.target,
-    html("span", {}, html("b", {}, "+4 "), texts.time.gained),
+    (part.swatches.gained = html("span", {}, html("b", {}), texts.time.gained)),
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),

@@ -13,7 +13,6 @@ const FOLLOW_PX = 60; // a lane scrolled this near to its end follows new text
 const PROMPT_LENGTH = 64; // characters of a prompt's last line, with "… "
 const MIN_CYCLE_MS = 250; // ms that a cycle must last on the screen for its drafts to be seen
 
-/* `view` holds the run on show and the replay's current time (`view.timeMs`). */
 export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
   let chips = /** @type {TokenItem[]} */ ([]),
     groups = /** @type {{ group: Part, cycle: Cycle, laneCycles: Cycle[], tree: boolean }[]} */ ([]),
@@ -165,7 +164,7 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
         view.timeMs + EPS < item.shownMs ? "future" : view.timeMs + EPS < item.judgedMs ? "pending" : item.state;
       const tabIndex = now !== "future" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== tabIndex) item.node.tabIndex = item.tabIndex = tabIndex;
-      met.add(now);
+      if (now !== "plain" || (item.cycle && hasDrafts(item.lane))) met.add(now);
       if (item.draft && now !== "future") met.add("pending");
       if (item.shownState === now) continue;
       item.shownState = now;
@@ -173,12 +172,8 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
       item.node.classList.toggle("sd-unmarked", now === "pending");
       item.node.classList.toggle("sd-kept", ["accepted", "resampled", "bonus"].includes(now));
     }
-    // the legend has only what there was to see so far, in the order in which it came
-    for (const entry of part.legend.entries) {
-      const isMet = met.has(entry.dataset.of);
-      if (isMet && entry.hasAttribute("data-unmet")) part.showAll.before(entry);
-      entry.toggleAttribute("data-unmet", !isMet);
-    }
+    // the legend has only what there was to see so far, each in its place
+    for (const entry of part.legend.entries) entry.toggleAttribute("data-unmet", !met.has(entry.dataset.of));
   }
 
   /* Marks a cycle as past once the next one's first token appears; in prose this hides discarded tokens. Draft trees

@@ -26,7 +26,6 @@ export function connectHelpLinks(part, inPage, reducedMotion) {
   }
 }
 
-/* Returns a function that creates two links for a draft: to its numbers and to Step through. */
 export function createDraftLinks(/** @type {any} */ { texts, view, root, lanes, cards, markTouched }) {
   /* Opens the tab Step through at this draft; the tab reads `root.wantedStep`. */
   function openStepThrough(/** @type {Draft} */ draft) {

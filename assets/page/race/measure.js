@@ -13,7 +13,6 @@ export function countCyclesBy(/** @type {Cycle[]} */ cycles, /** @type {number} 
   return low;
 }
 
-/* Counts the tokens that the prefill and the first `cycleCount` cycles of a lane wrote. */
 export const countTokens = (/** @type {Lane} */ lane, /** @type {number} */ cycleCount) =>
   (lane.prefill ? lane.prefill.pieces.length : 0) + (cycleCount ? lane.cycles[cycleCount - 1].totals.tokens : 0);
 
@@ -75,6 +74,10 @@ export function figuresAt(/** @type {Run} */ run, /** @type {number} */ ms) {
     passCost: measured ? inPlainPasses(speculative.passMs, speculative.passes) : null,
   };
 }
+
+/* Says whether a run was faster than plain decoding, slower or neither; "" without a comparison. */
+export const outcomeOf = (/** @type {number | null} */ speedup) =>
+  !speedup ? "" : speedup > 1.03 ? "faster" : speedup < 0.97 ? "slower" : "even";
 
 const MAX_RATIO = 1.05, // largest plausible speed-up, as a multiple of τ
   MAX_SCATTER = 1.5, // largest plausible mean time of a pass, as a multiple of the median

@@ -5,7 +5,7 @@ import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
 import { html, setProperty } from "#page/race/html.js";
 import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
 import { toFixed, clamp } from "#page/race/format.js";
-import { fillText } from "#page/race/text.js";
+import { countOfTokens, fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // a speed-up over fewer tokens is mostly noise
@@ -50,7 +50,10 @@ export function createMeters(texts, root, part, view, createTerm) {
     return [
       labels.saved,
       String(countSavedPasses(figures)),
-      fillText(labels.saved_of, { n: figures.speculative.written, k: figures.speculative.passes }),
+      fillText(labels.saved_of, {
+        tokens: countOfTokens(texts, figures.speculative.written),
+        k: figures.speculative.passes,
+      }),
       "saved",
     ];
   }
@@ -103,7 +106,6 @@ export function createMeters(texts, root, part, view, createTerm) {
     drawCharts(lastPaint);
   }
 
-  /* Computes both figures at the ends of cycles. */
   function updatePoints() {
     const run = view.run,
       lanes = [speculativeOf(run), plainOf(run)].filter(Boolean);

@@ -1,13 +1,16 @@
-/* Draws a finished race as a card to share: prompt, verdict, bars, and the text with what was struck out of it. */
+/* Draws a finished race as a card to share: prompt, verdict, bars, the text with what was struck out of it, and at
+ * its foot models, machine and the key of the colours. */
 
 import { speculativeOf } from "#page/race/run.js";
+import { describeSetup } from "#page/race/setup.js";
 import { summarize } from "#page/race/verdict.js";
 import { makeVisible, nameOf } from "#page/race/text.js";
 
 const WIDTH = 1200,
   HEIGHT = 630, // the usual size of a link's preview
   PADDING = 56,
-  NAME_PX = 150; // room for a lane's name
+  NAME_PX = 150, // room for a lane's name
+  FOOT_Y = 604; // baseline of the foot
 const FONT_PX = 24,
   LINE_PX = 35,
   PROMPT_LINES = 2,
@@ -112,13 +115,22 @@ function paintCard(canvas, texts, run) {
     y += 46;
   }
   const lines = breakLines(bitsOf(texts, speculativeOf(run)), FONT_PX),
-    count = Math.floor((HEIGHT - 22 - y) / LINE_PX);
+    count = Math.floor((FOOT_Y - 28 - y) / LINE_PX);
   lines.slice(0, count).forEach((line, n) => {
     const baseline = y + (n + 1) * LINE_PX - 4;
     for (const { shown, state, x, width } of line) paintBit(shown, state, PADDING + x, baseline, width);
     const { x, width } = line[line.length - 1];
     if (n === count - 1 && lines.length > count) drawText(" …", PADDING + x + width, baseline, FONT_PX, 400, "ink-2");
   });
+  let x = WIDTH - PADDING;
+  for (const state of /** @type {State[]} */ (["bonus", "resampled", "rejected", "accepted"])) {
+    setFont(18);
+    x -= context.measureText(texts.status[state]).width;
+    drawText(texts.status[state], x, FOOT_Y, 18, 400, "ink-2");
+    fillRect(state, x - 24, FOOT_Y - 14, 16, 16);
+    x -= 44;
+  }
+  drawText(describeSetup(texts, run), PADDING, FOOT_Y, 18, 400, "ink-2");
 
   /** @param {string} shown @param {State} state @param {number} x @param {number} baseline @param {number} width */
   function paintBit(shown, state, x, baseline, width) {

@@ -154,7 +154,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     if (wouldGoOn) draw(); // the pace no longer says that the replay goes on
   }
 
-  /* Stops the replay at a time that the visitor chose. */
   function seekByHand(/** @type {number} */ ms) {
     if (!view.run) return;
     markTouched();
@@ -175,7 +174,6 @@ export function createPlayback(view, reducedMotion, draw, announce) {
     jump(direction > 0 && done === cycles.length ? replayEnd(view.run) : wanted ? cycles[wanted - 1].endMs : 0);
   }
 
-  /* Returns the state of the replay. Another page can show the same moment with `showMoment`. */
   const moment = () => ({
     t: view.timeMs,
     settle: view.settleProgress,

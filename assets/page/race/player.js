@@ -99,7 +99,6 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-ended"));
   }
 
-  /* Replaces the run on show, even if the new one has the same header. */
   function load(/** @type {string} */ log, fromLink = false) {
     props.value = log;
     Object.assign(reader, createReader());
@@ -182,7 +181,7 @@ function mountPlayer(element, props, watch, trigger) {
       paintMeters(figures, end);
       setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
       part.say.replaceChildren(...story.momentSentence(figures, moving));
-      part.foot.replaceChildren(story.footnote());
+      part.foot.replaceChildren(...story.footnote());
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
     }
@@ -194,7 +193,6 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-drawn"));
   }
 
-  /* Draws the charts below the lanes. */
   function drawBelow(/** @type {Figures} */ figures, /** @type {number} */ end) {
     view.chartsStale = false;
     drawBars(figures);

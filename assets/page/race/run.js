@@ -9,7 +9,6 @@ export const BLOCK_VERIFICATION = "block verification",
 export const RUN_PREFIX = "run=";
 export const carriesRun = (/** @type {string} */ hash) => hash.startsWith("#" + RUN_PREFIX);
 
-/* These are the totals before the first cycle. */
 export const NO_TOTALS = {
   tokens: 0,
   accepted: 0,
@@ -29,7 +28,6 @@ export const speculativeOf = (/** @type {Run} */ run) => run.lanes[run.names[0]]
 export const plainOf = (run) => (run.names.length > 1 ? run.lanes[run.names[run.names.length - 1]] : null);
 export const peerOf = (/** @type {Run} */ run) => (run.names.length > 2 ? run.lanes[run.names[1]] : null);
 
-/* Returns how the speculative lane was started; all fields are missing until it is. */
 export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>} */ (speculativeOf(run).started || {});
 
 /* Counts the cycles in which the drafter failed while sampling, as `lost_drafts` of `traces/cycle.py` does: the text
@@ -48,7 +46,6 @@ export const countMethodOf = (/** @type {Lane} */ lane) => (lane.finished && lan
 /* Returns whether the drafts of each cycle are known. */
 export const reportsDrafts = (/** @type {Lane} */ lane) =>
   !serverOf(lane) || ["exact", "merged"].includes(countMethodOf(lane)) || isPlainServer(lane);
-/* Returns whether the lane belongs to a server that does not speculate. */
 const isPlainServer = (/** @type {Lane} */ lane) =>
   Boolean(serverOf(lane) && lane.finished && lane.finished.reason !== "failed" && !countMethodOf(lane));
 
@@ -72,7 +69,6 @@ export const findFirstRejection = (/** @type {Run} */ run) =>
  * @param {Run} run */
 export const lanesOf = (run) => /** @type {Lane[]} */ ([speculativeOf(run), plainOf(run), peerOf(run)].filter(Boolean));
 
-/* Returns whether `view` shows the last moment that its run has reached. */
 export const isAtEnd = (/** @type {View} */ view) => view.timeMs >= replayEnd(view.run) - EPS;
 
 export const isGreedy = (/** @type {Run} */ run) => {

@@ -1,6 +1,7 @@
 /* Writes the sentences on a server watched from outside. It may report which drafts it accepted, never why. */
 
 import { speculativeOf, plainOf, findFirstRejection, reportsDrafts, serverOf, countMethodOf } from "#page/race/run.js";
+import { outcomeOf } from "#page/race/measure.js";
 import { toFixed } from "#page/race/format.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { setProperty } from "#page/race/html.js";
@@ -34,16 +35,9 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   /* Sums up a run; warns if no draft was reported or accepted. */
   function endSentences(/** @type {Figures} */ figures, /** @type {Values} */ values) {
     const totals = /** @type {Record<string, number>} */ (speculativeOf(view.run).finished || {}),
-      speedup = Number(figures.speedup),
       drafted = figures.reported ? figures.speculative.drafted : totals.drafted || 0,
       accepted = figures.reported ? figures.speculative.accepted : totals.accepted || 0;
-    const outcome = !plainOf(view.run)
-      ? serverTexts.alone
-      : speedup >= 1.02
-        ? serverTexts.faster
-        : speedup < 0.98
-          ? serverTexts.slower
-          : serverTexts.even;
+    const outcome = plainOf(view.run) ? serverTexts[outcomeOf(figures.speedup) || "even"] : serverTexts.alone;
     return [
       fillText(outcome, { ...values, times: figures.speedup ? toFixed(figures.speedup) : "–" }),
       !drafted ? serverTexts.silent : !accepted ? fillText(serverTexts.none_kept, { n: drafted }) : "",
@@ -53,7 +47,6 @@ export function createServerSentences(texts, view, createMark, createNumbersButt
   return { cycleSentence, endSentences };
 }
 
-/* Shows a badge that says how a server's tokens were divided into cycles. */
 export function showCountMethod(/** @type {PlayerTexts} */ texts, /** @type {Part} */ node, /** @type {Lane} */ lane) {
   const serverTexts = texts.server,
     name = serverOf(lane) && lane.finished ? countMethodOf(lane) || "no_speculation" : "";

@@ -31,11 +31,9 @@ function piecesBefore(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** 
     .concat(cycle.drafts.slice(0, count).map((draft) => draft.piece));
 }
 
-/* Returns the word of the draft at index `i` of a chain. */
 export const draftWord = (/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ i) =>
   wordOf(cycle.drafts[i], piecesBefore(lane, cycle, i), cycle.drafts[i + 1]?.piece);
 
-/* Returns the word of the token that the target adds after `count` accepted drafts of a chain. */
 export function targetWord(/** @type {Lane} */ lane, /** @type {Cycle} */ cycle, /** @type {number} */ count) {
   const { piece } = /** @type {TargetToken} */ (cycle.targetToken),
     later = lane.cycles.slice(lane.cycles.indexOf(cycle) + 1, lane.cycles.indexOf(cycle) + 5),

@@ -15,7 +15,7 @@ import {
   SHARED_NOISE,
 } from "#page/race/run.js";
 import { findTip } from "#page/race/cycle.js";
-import { findDivergence, findWinningDepth, wasMachineBusy } from "#page/race/measure.js";
+import { findDivergence, findWinningDepth, outcomeOf, wasMachineBusy } from "#page/race/measure.js";
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import {
@@ -125,7 +125,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     ];
   }
 
-  /* Writes the sentence on a tree: its accepted path, and how the path ends. */
   function treeSentence(/** @type {Cycle} */ cycle, /** @type {Values} */ counts) {
     const says = texts.say,
       treeTexts = texts.tree,
@@ -173,7 +172,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       return [joinSentences(says.one_token, endReasons())];
     if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];
     if (!plainOf(view.run)) return [joinSentences(fillText(says.alone, values), endReasons())];
-    if (wasMachineBusy(view.run))
+    const outcome = outcomeOf(figures.speedup);
+    if (wasMachineBusy(view.run) && outcome !== "slower")
       return [joinSentences(fillText(says.done, values), endReasons()), ...offerRejection()];
     if (!figures.speculative.drafted)
       return [
@@ -182,28 +182,23 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
           endReasons(),
         ),
       ];
-    const [cost, draftCost, passCost, speedup] = [
-        figures.cost,
-        figures.draftCost,
-        figures.passCost,
-        figures.speedup,
-      ].map(Number),
+    const [cost, draftCost, passCost] = [figures.cost, figures.draftCost, figures.passCost].map(Number),
       otherCost = Math.max(0, cost - draftCost - passCost);
     Object.assign(values, {
       cost: toFixed(cost),
       drafting: toFixed(draftCost),
       checking: toFixed(passCost),
       rest: toFixed(otherCost),
+      alpha: toFixed(100 * Number(figures.alpha), 0) + "%",
+      drafts: Math.round(figures.speculative.drafted / Math.max(1, figures.speculative.checks)),
     });
-    const lost = speedup < 0.98,
-      outcome = fillText(speedup >= 1.02 ? says.done : lost ? says.slower : says.even, values);
+    const sentence = fillText(says[outcome && outcome !== "faster" ? outcome : "done"], values);
     return [
-      joinSentences(outcome, peerSentence(figures), endReasons()),
-      ...(lost ? offerAnother(figures, otherCost) : offerRejection()),
+      joinSentences(sentence, peerSentence(figures), endReasons()),
+      ...(outcome === "slower" ? offerAnother(figures, otherCost) : offerRejection()),
     ];
   }
 
-  /* Creates a button that goes back to the first rejection. */
   function offerRejection() {
     const rejection = findFirstRejection(view.run);
     return rejection
@@ -211,7 +206,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       : [];
   }
 
-  /* Creates a button that starts a run that should be faster. */
   function offerAnother(/** @type {Figures} */ figures, /** @type {number} */ otherCost) {
     const { source, models = {} } = view.run.header,
       trigger = triggerOf();
@@ -222,7 +216,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     return [space, createButton(label, () => trigger("tried", { k: depth }))];
   }
 
-  /* Returns a sentence on the peer (another engine's lane) if the peer finished. */
   function peerSentence(/** @type {Figures} */ figures) {
     return figures.peer && figures.peerSpeedup && peerOf(view.run)?.finished
       ? fillText(texts.peer.done, {
@@ -233,7 +226,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       : "";
   }
 
-  /* Returns why lanes ended early. */
   function endReasons() {
     const lanes = [speculativeOf(view.run), plainOf(view.run)].filter(Boolean),
       [a, b] = lanes.map((lane) => lane.finished?.reason);
@@ -246,16 +238,18 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
   function footnote() {
     const says = texts.foot,
       failure = speculativeOf(view.run).failures.find((failure) => !failure.fatal);
-    return joinSentences(
-      agreementSentence(says),
-      failure && fillText(says.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
-      peerFailure(),
-      eagerReason(says),
-      says.keys,
-    );
+    return [
+      joinSentences(
+        agreementSentence(says),
+        failure && fillText(says.drafter_failed, { cycle: failure.cycle, reason: failure.reason }),
+        peerFailure(),
+        eagerReason(says),
+      ),
+      space,
+      html("span", { class: "sd-keys" }, says.keys),
+    ];
   }
 
-  /* Says why a lane ran on a GPU without captured CUDA graphs. */
   function eagerReason(/** @type {any} */ says) {
     const lane = [speculativeOf(view.run), plainOf(view.run)].find(
       (lane) => lane && lane.finished && lane.finished.eager,

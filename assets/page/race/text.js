@@ -24,7 +24,6 @@ const formatSpaces = (/** @type {string} */ piece) =>
   /^ {4,}$/.test(piece) ? "␣×" + piece.length : piece.replace(/ /g, "␣");
 /** @param {string} piece */
 export const formatPiece = (piece) => makeVisible(piece.trim() ? piece.replace(/^ /, "") : formatSpaces(piece)) || "∅";
-/* Formats a piece and shortens it to a width in pixels. */
 export function shortenPiece(/** @type {string} */ piece, /** @type {number} */ widthPx) {
   const label = formatPiece(piece),
     maxLength = Math.max(2, Math.floor(widthPx / 7.4));
@@ -54,6 +53,9 @@ export function fillTemplate(/** @type {string} */ template, /** @type {Values} 
 }
 /** @param {string} template @param {Values} values */
 export const fillText = (template, values) => fillTemplate(template, values).join("");
+
+export const countOfTokens = (/** @type {PlayerTexts} */ { lane }, /** @type {number} */ tokens) =>
+  tokens === 1 ? lane.one_token : fillText(lane.clock, { tokens });
 
 /* Joins sentences with spaces, but without a space after Chinese punctuation, which is wide enough. */
 export const joinSentences = (/** @type {Sentence[]} */ ...parts) =>

@@ -8,18 +8,21 @@ import { svg, svgText, svgLine, svgRoot, createBarPaths } from "#page/race/svg.j
 import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 
 const TOP_PX = 16,
-  ROW_PX = 44,
-  BAR_PX = 22;
+  ROW_PX = 44; // a phone's rows are lower
 
-/* `view` holds the run on show, the replay's current time (`view.timeMs`) and the charts' widths (`view.widths`). */
+/* Returns where a text that is centred at its x begins. */
+const leftOf = (/** @type {SVGElement} */ text) =>
+  Number(text.getAttribute("x")) - 0.56 * estimateWidth(text.textContent || ""); // 0.56: half, and bold is wider
+
 export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
   /* The strip holds bars and axis. It is built again only when the run, the zoom or the width changes. In the replay,
-   * the strip, the line at the current time and the veil over the future move, and labels appear. */
+   * the strip, the line at the current time and the veil over the future move, and labels appear, and go where the left
+   * edge would cut them. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
-  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], shownLabels: number }} */
-  const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], shownLabels: 0 };
+  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], rowPx: number }} */
+  const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], rowPx: ROW_PX };
 
   function paint(/** @type {number} */ end) {
     const box = part.gantt,
@@ -47,33 +50,32 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
     // the veil shrinks towards the right edge of the box, so that it never reaches outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
-    while (drawing.shownLabels < drawing.labels.length && drawing.labels[drawing.shownLabels].ms <= view.timeMs + EPS)
-      drawing.labels[drawing.shownLabels++].node.style.visibility = "visible";
-    while (drawing.shownLabels > 0 && drawing.labels[drawing.shownLabels - 1].ms > view.timeMs + EPS)
-      drawing.labels[--drawing.shownLabels].node.style.visibility = "hidden";
+    for (const label of drawing.labels) {
+      const hidden = label.ms > view.timeMs + EPS || (fromMs > 0 && label.left < fromMs * drawing.scale);
+      if (label.hidden !== hidden) label.node.style.visibility = hidden ? "hidden" : "visible";
+      label.hidden = hidden;
+    }
   }
 
   function build(/** @type {number} */ totalMs, /** @type {number} */ width) {
     const [speculative, plain, peer] = lanesOf(view.run),
       rows = peer ? 3 : plain ? 2 : 1,
       isClose = view.zoom === "close",
-      axisY = TOP_PX + rows * ROW_PX - 16;
+      rowPx = /** @type {Part | null} */ (part.rows.firstElementChild)?.offsetHeight || ROW_PX,
+      axisY = TOP_PX + rows * rowPx - 16;
     const span = Math.max(isClose ? closeSpanMs(speculative, plain, width) : totalMs, EPS),
       scale = width / span,
       fullWidth = Math.max(width, totalMs * scale),
       height = axisY + 20;
-    Object.assign(drawing, { close: isClose, span, scale, labels: [], shownLabels: 0 });
+    Object.assign(drawing, { close: isClose, span, scale, labels: [], rowPx });
     const x = (/** @type {number} */ ms) => ms * scale,
       bars = createBarPaths(),
       revealAt = (/** @type {number} */ ms, /** @type {SVGElement[]} */ ...nodes) =>
-        nodes.forEach((node) => {
-          node.style.visibility = "hidden";
-          drawing.labels.push({ ms, node });
-        });
+        nodes.forEach((node) => drawing.labels.push({ ms, node, left: leftOf(node) }));
     for (const [lane, y, isSpeculative] of /** @type {[Lane | undefined, number, boolean][]} */ ([
       [speculative, TOP_PX, true],
-      [peer, TOP_PX + ROW_PX, true],
-      [plain, TOP_PX + (rows - 1) * ROW_PX, false],
+      [peer, TOP_PX + rowPx, true],
+      [plain, TOP_PX + (rows - 1) * rowPx, false],
     ])) {
       for (const cycle of lane ? lane.cycles : []) {
         addDraftBars(cycle, y, x, isClose, bars);
@@ -91,7 +93,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       const isPlainFirst = plain.endMs < speculative.endMs,
         [first, last] = isPlainFirst ? [plain, speculative] : [speculative, plain],
         time = formatDuration(first.endMs),
-        y = TOP_PX + (isPlainFirst ? (rows - 1) * ROW_PX : 0) + BAR_PX / 2;
+        y = TOP_PX + (isPlainFirst ? (rows - 1) * rowPx : 0) + rowPx / 4;
       const label = [fillText(texts.time.done, { time }), time].find(
         (label) => 14 + 1.12 * estimateWidth(label) < fullWidth - x(first.endMs), // 1.12: bold is wider
       );
@@ -112,11 +114,9 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       top: axisY,
       count: view.widths.gantt > 500 ? 9 : 5,
     });
-    drawing.labels.sort((a, b) => a.ms - b.ms);
     strip.replaceChildren(chart);
   }
 
-  /* Describes the timeline to screen readers. */
   const describe = (/** @type {Lane} */ speculative, /** @type {Lane | null} */ plain) =>
     plain
       ? fillText(texts.time.told, {
@@ -140,7 +140,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
         x(fromMs),
         y,
         x(end) - x(fromMs) - (isClose ? 0.5 : 0),
-        BAR_PX,
+        drawing.rowPx / 2,
       );
       fromMs = end;
     }
@@ -154,7 +154,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       width = x(cycle.check.end) - left,
       middle = left + width / 2,
       labels = /** @type {SVGElement[]} */ ([]);
-    bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), BAR_PX, isClose ? 2 : 0);
+    bars.add("sd-f-target", left, y, width - (isClose ? 1 : 0.5), drawing.rowPx / 2, isClose ? 2 : 0);
     if (!isClose) return labels;
     if (width > 16) labels.push(svgText(middle, y - 4, (width > 22 ? "+" : "") + cycle.gained, "sd-b", "middle"));
     const n = cycle.drafts.length,
@@ -170,11 +170,10 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
             ]
           : [texts.time.target_short];
     const wording = wordings.find((wording) => width > 8 + estimateWidth(wording));
-    if (wording) labels.push(svgText(middle, y + 15, wording, "sd-on-target", "middle"));
+    if (wording) labels.push(svgText(middle, y + drawing.rowPx / 4 + 4, wording, "sd-on-target", "middle"));
     return labels;
   }
 
-  /* Returns how many ms the close zoom shows. */
   function closeSpanMs(/** @type {Lane} */ speculative, /** @type {Lane | null} */ plain, /** @type {number} */ width) {
     const cycles = speculative.cycles.length || !plain ? speculative.cycles : plain.cycles,
       meanMs = cycles.length ? cycles[cycles.length - 1].endMs / cycles.length : 1;

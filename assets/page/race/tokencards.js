@@ -177,7 +177,6 @@ export function createTokenCards(/** @type {PlayerTexts} */ texts, /** @type {Vi
     return chart;
   }
 
-  /* Draws the likeliest tokens of target and draft; the drafted token comes first. */
   function drawDistributions(/** @type {Draft} */ draft) {
     const targetTop = draft.target ? draft.target.top : [],
       draftTop = draft.draft ? draft.draft.top : [];

@@ -15,7 +15,6 @@ export const STATE_MARKS = /** @type {Record<string, string>} */ ({
   cut: "·",
 });
 
-/* Creates the visible body of a token, with signs for its leading spaces. */
 function createBody(/** @type {string} */ piece) {
   const leading = /^ +/.exec(piece),
     spaces = leading ? leading[0].length : 0,

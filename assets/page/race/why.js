@@ -1,7 +1,7 @@
 /* Explains in one line why speculation can be faster, using how long the passes of this run took. */
 
 import { speculativeOf, plainOf, isServed, isOver, replayEnd } from "#page/race/run.js";
-import { figuresAt, wasMachineBusy } from "#page/race/measure.js";
+import { figuresAt, wasMachineBusy, outcomeOf } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
@@ -23,7 +23,7 @@ export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} *
       .filter((cycle) => cycle.check && cycle.drafts.length),
     draftCount = checks.reduce((sum, cycle) => sum + cycle.drafts.length, 0);
   if (wasMachineBusy(run)) return timeMs < replayEnd(run) ? texts.why.known : "";
-  if (timeMs >= replayEnd(run) && figures.speedup && figures.speedup < 0.98) return "";
+  if (timeMs >= replayEnd(run) && (outcomeOf(figures.speedup) || "faster") !== "faster") return "";
   if (!plainPassMs || !figures.speculative.checkMs) return texts.why.known;
   const values = {
     n: Math.round(draftCount / checks.length),

@@ -22,7 +22,6 @@ export function settingsQuery(search, names, values, usual) {
   return query;
 }
 
-/* Returns `?…`, or "" for an empty query. */
 export const formatQuery = (/** @type {URLSearchParams} */ query) => (String(query) ? "?" + query : "");
 
 /** Returns [query, null]. If the query is too long for the address, returns [query without the prompt, prompt].

@@ -20,7 +20,6 @@ function mountTraces(element, props, server, player) {
     answeredRun = player.run(), // the run that the shown answer is about
     isLoadingLink = false;
 
-  /* Returns a link to the run or, if that is impossible, to its settings. */
   async function share() {
     const run = player.run(),
       settings = settingsLink(run, base, rules, settingList),
@@ -39,7 +38,6 @@ function mountTraces(element, props, server, player) {
     part.share.hidden = true;
   }
 
-  /* Clears the answer if it is about another run than the one on show. */
   function forgetOtherRun() {
     if (player.run() === answeredRun) return;
     answeredRun = player.run();

@@ -4,9 +4,11 @@ What else a browser alone can notice is in the files beside this one: `pytest -m
 """
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from specdec.traces.file import Trace
 from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
@@ -179,6 +181,31 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     expect(page.locator("#notice p")).to_have_text("Run live starts another.")
     chrome.until_free()
     assert engine.closed == 1
+
+
+def longest_rejection():
+    """Eight drafts of long words, the first of them rejected."""
+    started, first, drafted, verified, _, *rest = toyrun.speculative(2, 8)
+    words = tuple(f" uncharacteristic{i}" for i in range(8))
+    judged = replace(verified, positions=tuple(toyrun.position(i, word, 0) for i, word in enumerate(words)))
+    own = toyrun.committed("speculative", 1, (" institutionalised",), 0, "resampled", 2, verified.end)
+    events = (started, first, replace(drafted, pieces=words), judged, own, *rest, *toyrun.plain(8))
+    return Trace(toyrun.header(), events).dumps()
+
+
+def test_the_longest_sentences_are_there_in_full(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.evaluate(LOAD, slowed((ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8")))
+    page.press("[data-part=stage]", "End")
+    expect(says(page)).to_contain_text("Slower than plain decoding here")
+    assert says(page).evaluate(WHOLE)
+    page.evaluate(LOAD, longest_rejection())
+    page.press("[data-part=stage]", "Home")
+    step(page)
+    for width in (1280, 1400, 1100, 1099, 721, 720, 481, 375, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(says(page)).to_contain_text("The 7 guesses after it are discarded")
+        assert says(page).evaluate(WHOLE), width
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,12 @@ PLACES = """(names) => names.map((name) => {
     return [x, y, right, bottom].map(Math.round);
 })"""
 
+
+CUT_LABELS = """() => {
+    const chart = document.querySelector("[data-part=gantt]"), left = chart.getBoundingClientRect().left;
+    return [...chart.querySelectorAll("text")].filter((text) =>
+        text.style.visibility === "visible" && text.getBoundingClientRect().left < left - 1).length;
+}"""
 UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect)")]
     .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)" && !node.closest("defs"))
     .map((node) => node.outerHTML.slice(0, 120))"""
@@ -41,6 +47,7 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     for share in (0, 0.01, 0.1, 0.3, 0.6, 0.9, 1):
         page.evaluate(SHOW, share)
         assert page.evaluate(UNSTYLED) == [], "SVG's black shows through where a style is missing"
+        assert page.evaluate(CUT_LABELS) == 0
         places = page.evaluate(PLACES, SEEN)
         for name, (x, y, right, bottom) in zip(SEEN, places, strict=True):
             assert x >= 0 and y >= 0 and right <= width and bottom <= height, (name, share)
@@ -51,8 +58,9 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     assert lane0[1] == lane1[1] and lane0[2] < lane1[0] < meters[0]  # beside each other
 
 
-def test_a_phone_shows_the_text_above_the_transport_and_the_tab_that_is_open(open_page):
+def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab_that_is_open(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
+    page.fill("#prompt textarea", "Write a Python function that computes the sum of a list.")  # two lines
     expect(part(page, "tour")).to_be_visible()  # below the stage
     expect(page.locator(".sd-pill").first).to_be_in_viewport(ratio=1)
 
@@ -63,8 +71,8 @@ def test_a_phone_shows_the_text_above_the_transport_and_the_tab_that_is_open(ope
 
     transport = page.locator(".sd-transport").bounding_box()["y"]
     shown = ("#prompt textarea", "[data-part=play]", "[data-part=lane0]", "[data-part=lane1]")
-    assert max(map(bottom, ("[data-part=flow]", "[data-part=say]", *shown[2:]))) <= transport
-    assert part(page, "gantt").bounding_box()["y"] + 16 + 44 + 22 <= transport  # timeline.js: top, a row, a bar
+    timeline = ("[data-part=gantt]", "[data-part=zoom]")
+    assert max(map(bottom, ("[data-part=flow]", "[data-part=say]", *shown[2:], *timeline))) <= transport
     for width, height, seen in ((375, 812, 4), (375, 667, 3), (320, 640, 2)):
         page.set_viewport_size({"width": width, "height": height})
         assert max(map(bottom, shown[:seen])) <= height
@@ -87,6 +95,10 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
         assert page.evaluate(PLACES, SEEN) == first, "something moved"
     ratios = [float(said.removesuffix("×")) for said in told if "×" in said]
     assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
+    expect(part(page, "setup")).to_have_text("SmolLM2 (135 M) · Draft model (5.7 M) · 2 CPU cores")
+    expect(part(page, "pace")).to_be_empty()
+    expect(part(page, "swatches")).to_contain_text("+5 tokens it gave")
+    assert page.locator("[data-part=bars] .sd-mean").get_attribute("stroke-dasharray")
     wanted = ["".join(one.text.split()) for one in Trace.loads(log).events if isinstance(one, Finished)]
     assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
 
@@ -166,6 +178,8 @@ def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open
     page.wait_for_function("() => document.querySelector('.sd-player').run().header.run !== 'busy'")
     wait_for(page, "done")
     expect(part(page, "figures").locator("dt button").first).to_have_text("Passes saved")  # as from its start on
+    legend = page.locator(".sd-legend [data-of]").evaluate_all("(all) => all.map((one) => one.dataset.of)")
+    assert legend == ["pending", "accepted", "rejected", "discarded", "resampled", "bonus", "plain"]
     assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
 
 

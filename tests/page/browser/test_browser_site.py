@@ -201,7 +201,7 @@ def test_it_opens_from_a_disk(opened, folder):
     page = opened((folder / "some/path/index.html").as_uri())
     page.locator("[data-kind=code]").click()
     page.locator(".sd-badge").first.click()
-    expect(page.locator("[data-part=meta]")).to_contain_text("draft model")
+    expect(page.locator("[data-part=meta]")).to_contain_text("Draft model")
     page.locator("#run").click()
     expect(page.locator("#notice p")).to_contain_text("python -m http.server")
     press_tab(page, "methods")

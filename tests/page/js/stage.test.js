@@ -1,17 +1,21 @@
 // What the stage says of a run on its way: ratios, whole words, the pace. `node --test tests/page/js`.
 import test from "node:test";
 import assert from "node:assert";
-import { readFileSync } from "node:fs";
 import { speedupSoFar, countSavedPasses, MIN_TOKENS } from "#page/race/meters.js";
 import { explainSpeed, noteOnScript } from "#page/race/why.js";
 import { summarize } from "#page/race/verdict.js";
+import { describeSetup } from "#page/race/setup.js";
+import { paceOf } from "#page/race/heading.js";
+import { createStory } from "#page/race/story.js";
+import { isClear } from "#page/race/columns.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
-import { nameOf } from "#page/race/text.js";
+import { countOfTokens, nameOf } from "#page/race/text.js";
 import { setUp } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
-import { player } from "./page.js";
+import { eventsOf, json, player } from "./page.js";
 
 const { foldEvents, figuresAt, replayEnd } = player;
+const TEXTS = json("text/en/player.json");
 
 /* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
 function made(cycle, cycles = 12, first = cycle) {
@@ -163,19 +167,94 @@ test("within a word only the token that was judged is told", () => {
   assert.equal(wordOf({ piece: "en" }, [" " + "long".repeat(6)]).head, "");
 });
 
-test("the verdict is of passes and words, which no busy machine can spoil; the clock comes second", () => {
-  const texts = JSON.parse(readFileSync(new URL("../../../assets/text/en/player.json", import.meta.url), "utf-8")),
-    verdict = (run) => summarize(texts, run),
+test("a gain is told by passes and words, which no busy machine can spoil; the clock comes second", () => {
+  const verdict = (run) => summarize(TEXTS, run),
     gain = made(20);
   assert.equal(verdict(gain).headline, "12 passes instead of 48, same words");
   assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["2.0× faster on the clock", false]);
   gain.header.machine = { busy: true };
   assert.equal(verdict(gain).headline, "12 passes instead of 48, same words");
   assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["On the clock 2.0×, but the machine was busy", true]);
-  const loss = made(60);
-  assert.equal(verdict(loss).clock, "Slower on the clock: 0.67× the speed of plain");
+});
+
+test("a loss is told before the passes, busy machine or not, and a tie is neither", () => {
+  const verdict = (run) => summarize(TEXTS, run),
+    loss = made(60),
+    told = ({ headline, clock, rows }) => [headline, clock, rows[0].fill];
+  assert.deepEqual(told(verdict(loss)), ["1.5× slower: 12 passes instead of 48", "", "rejected"]);
   loss.header.machine = { busy: true };
-  assert.deepEqual([verdict(made(60)).slower, verdict(loss).slower, verdict(gain).slower], [true, false, false]);
+  const note = "On the clock 0.67×, but the machine was busy";
+  assert.deepEqual(told(verdict(loss)), ["1.5× slower: 12 passes instead of 48", note, "rejected"]);
+  for (const cycle of [39, 40, 41]) {
+    const clock = "On the clock as fast as plain decoding";
+    assert.deepEqual(told(verdict(made(cycle))), ["A tie: 12 passes instead of 48", clock, "accepted"]);
+  }
+  assert.equal(verdict(made(41.5)).headline, "1.04× slower: 12 passes instead of 48");
+  assert.equal(verdict(made(38.5)).clock, "1.04× faster on the clock");
+});
+
+test("the cause of a loss is told from its own figures, busy machine or not", () => {
+  const run = foldEvents(eventsOf("toy"));
+  for (const cycle of run.lanes.plain.cycles) cycle.endMs /= 3;
+  run.lanes.plain.endMs /= 3;
+  run.header.machine = { busy: true };
+  const view = { run, timeMs: replayEnd(run) },
+    { momentSentence } = createStory(
+      TEXTS,
+      view,
+      () => null,
+      () => null,
+      () => {},
+    ),
+    [told] = momentSentence(figuresAt(run, Infinity), null);
+  assert.match(told, /with 67% accepted, drafting 3 a cycle cost more than it gave/);
+});
+
+test("models and machine are named, and what a run does not tell is left out", () => {
+  const run = made(20),
+    texts = { ...TEXTS, names: { draft_model: "Draft model" } },
+    models = { family: "smollm2", target: { parameters: 134515008 }, draft_model: { parameters: 5696320 } };
+  run.lanes.speculative.started = { drafter: "draft_model", k: 4 };
+  assert.equal(describeSetup(texts, run), "Draft model");
+  Object.assign(run.header, { models, machine: { cores: 2 } });
+  assert.equal(describeSetup(texts, run), "SmolLM2 (135 M) · Draft model (5.7 M) · 2 CPU cores");
+  Object.assign(models, { family: "embedded:tuned", device: "cuda" });
+  Object.assign(run.header.machine, { gpu: "NVIDIA H200" });
+  assert.equal(describeSetup(texts, run), "target (135 M) · Draft model (5.7 M) · NVIDIA H200");
+});
+
+test("the pace of a live run is its own, and a replay at its end has none", () => {
+  const run = made(20),
+    view = { run, timeMs: 10, playing: true, slowdown: 1 },
+    pace = (isFresh) => paceOf(TEXTS.meta, view, isFresh);
+  assert.equal(pace(false), "at the speed it ran");
+  view.timeMs = replayEnd(run);
+  assert.equal(pace(false), "");
+  for (const lane of Object.values(run.lanes)) lane.finished = null;
+  assert.equal(pace(true), "");
+  run.header.models = { target: { parameters: 134515008 } };
+  assert.equal(pace(true), "a small model: watch the method, not the prose");
+  run.closed = true;
+  assert.equal(pace(true), "a small model: watch the method, not the prose");
+});
+
+test("one token is a token", () => {
+  assert.deepEqual(
+    [1, 2].map((n) => countOfTokens(TEXTS, n)),
+    ["1 token", "2 tokens"],
+  );
+});
+
+test("no number of a cycle touches the word at the end of the axis", () => {
+  const clear = (columnPx) => [58, 59].map((i) => isClear({ slots: 60, columnPx }, i));
+  assert.deepEqual(
+    [clear(7), clear(9), clear(15)],
+    [
+      [false, false],
+      [true, false],
+      [true, true],
+    ],
+  );
 });
 
 test("no time at all is 0 ms, and a very short one is not", () => {
@@ -183,11 +262,10 @@ test("no time at all is 0 ms, and a very short one is not", () => {
 });
 
 test("the faster lane has the shorter bar, whatever lengths the lanes have", () => {
-  const texts = JSON.parse(readFileSync(new URL("../../../assets/text/en/player.json", import.meta.url), "utf-8")),
-    run = made(30, 24);
+  const run = made(30, 24);
   run.lanes.plain.cycles.length = 60; // it ended sooner, so it took less time in all
   run.lanes.plain.endMs = 600;
-  const [speculative, plain] = summarize(texts, run).rows;
+  const [speculative, plain] = summarize(TEXTS, run).rows;
   assert.ok(run.lanes.speculative.endMs > run.lanes.plain.endMs && speculative.share < plain.share);
   assert.ok(Math.abs(plain.share / speculative.share - figuresAt(run, Infinity).speedup) < 1e-9);
   assert.equal(speculative.label, "24 passes, 7.50 ms a token");
