@@ -84,7 +84,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   }
 
   function paintNothing() {
-    for (const name of ["verdict", "closed", "sampled", "greedy"]) part[name].replaceChildren();
+    for (const name of ["verdict", "closed", "sampled", "greedy"]) stamps.clearCheck(name);
     part.place.textContent = view.running ? texts.rail.starting : recordedPairs[view.pair] ? texts.nothing : "";
   }
 
@@ -145,7 +145,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   function markEnded() {
     if (!view.running) return;
     view.running = false;
-    const done = view.live ? view.live.done : 0;
+    const done = view.live?.sampled.at(-1)?.[0] ?? 0; // only whole samples are tested
     if (props.wrong) showStatus(props.said, true);
     else if (done < view.request.draws) showStatus(fillText(texts.rail.stopped, { done: formatCount(done) }));
     draw();
