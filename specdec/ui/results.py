@@ -14,7 +14,9 @@ from .menu import read_json
 from .text import ASSETS, of_drafters, strings
 
 RESULTS = ASSETS / "results"
-POINTS = ("#0072b2", "#b34700")  # colours of the chart's points by temperature
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#56b4e9")  # of the methods in the chart
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")
+GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 Row = dict[str, Any]
 
@@ -91,7 +93,10 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw each speed-up over the tokens per cycle. A line through the origin joins cycles of one cost."""
+    """Draw each speed-up over the tokens per cycle: a mark a method, hollow where it samples.
+
+    A line through the origin joins cycles of one cost.
+    """
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
@@ -100,63 +105,52 @@ def chart(rows: list[Row]) -> Any:
     for cost, dash in ((1.0, "solid"), (1.5, "dash"), (2.0, "dot")):
         name, line = words["cost"].format(value=f"{cost:g}"), {"color": "#94a3b8", "dash": dash, "width": 1}
         figure.add_scatter(x=[0, longest], y=[0, longest / cost], name=name, mode="lines", line=line, hoverinfo="skip")
-    for temperature, colour in zip(temperatures(rows), POINTS, strict=False):
-        here = sorted((row for row in rows if row["temperature"] == temperature), key=lambda row: row["tau"])
+    for number, drafter in enumerate(dict.fromkeys(row["drafter"] for row in rows)):
+        here = sorted((row for row in rows if row["drafter"] == drafter), key=lambda row: row["temperature"])
+        shape = SHAPES[number % len(SHAPES)]
         figure.add_scatter(
             x=[row["tau"] for row in here],
             y=[row["measured_speedup"] for row in here],
-            text=[f"{method(row['drafter'])}, {domain(row['domain'])}" for row in here],
+            text=[f"{method(drafter)}, {domain(row['domain'])}, {at(row['temperature'])}" for row in here],
             hovertemplate="%{text}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
-            name=at(temperature),
+            name=method(drafter),
             mode="markers",
-            marker={"color": colour, "size": 9},
+            marker={
+                "color": COLOURS[number % len(COLOURS)],
+                "symbol": [shape + "-open" * (row["temperature"] > 0) for row in here],
+                "size": 9,
+            },
         )
-    for row, name, side in notable(rows):
-        end = "right" if row["tau"] > longest / 2 else "left"
-        figure.add_annotation(x=row["tau"], y=row["measured_speedup"], text=name, ax=0, ay=side, xanchor=end)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
     font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14}
     return figure.update_layout(
         **clear,
         font=font,
-        height=420,
+        height=460,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
         xaxis=axis | {"title": words["x"], "range": [0.8, longest * 1.04]},
         yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
     )
 
 
-def notable(rows: list[Row]) -> list[tuple[Row, str, int]]:
-    """Choose the points that the chart names: the fastest, with its text, the dearest cycle's method, the slowest one.
-
-    Returns each with its name and how many pixels below the point that stands. A method is named once.
-    """
-    fastest = max(rows, key=lambda row: row["measured_speedup"])
-    dearest = max(rows, key=lambda row: row["tau"] / row["measured_speedup"])
-    slowest = min(rows, key=lambda row: row["measured_speedup"])
-    chosen = {row["drafter"]: (row, method(row["drafter"]), 30) for row in (slowest, dearest)}
-    chosen[fastest["drafter"]] = fastest, f"{method(fastest['drafter'])}, {domain(fastest['domain'])}", -30
-    return list(chosen.values())
-
-
 def findings(rows: list[Row]) -> list[str]:
-    """Say how often each method is among the fastest, how many rows are slower than plain decoding, and if the highest
-    α always wins.
+    """Say which methods are most often among the fastest, which pay on few kinds of text, how many rows are slower than
+    plain decoding, and if the highest α always wins.
 
     Everything is counted at the rounding of the tables, so that it can be counted again there.
     """
     words = strings("methods")["findings"]
     places = dict.fromkeys((row["temperature"], row["domain"]) for row in rows)
     by_place = {place: [row for row in rows if (row["temperature"], row["domain"]) == place] for place in places}
-    texts = []
-    for temperature in temperatures(rows):
-        columns = [here for place, here in by_place.items() if place[0] == temperature]
-        wins = Counter(row["drafter"] for here in columns for row in fastest(here))
-        phrases = [words["place"].format(method=method(name), count=count) for name, count in wins.most_common()]
-        places = words["comma"].join(phrases)
-        texts.append(words["best"].format(temperature=at(temperature), total=len(columns), places=places))
+    wins = Counter(row["drafter"] for here in by_place.values() for row in fastest(here)).most_common()
+    most = [(name, count) for name, count in wins if count > len(places) / 2] or wins[:1]
+    winners = words["comma"].join(words["place"].format(method=method(name), count=count) for name, count in most)
+    texts = [words["best"].format(total=len(places), places=winners)]
+    for kinds, names in narrow(rows).items():
+        listed = {"kinds": words["comma"].join(map(domain, kinds)), "methods": words["comma"].join(map(method, names))}
+        texts.append(words["only"].format(**listed))
     slow = [row for row in rows if shown(row["measured_speedup"]) < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
@@ -166,6 +160,19 @@ def findings(rows: list[Row]) -> list[str]:
     beaten = sum(not alpha_wins(here) for here in by_place.values())
     texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(by_place)))
     return texts
+
+
+def narrow(rows: list[Row]) -> dict[tuple[str, ...], list[str]]:
+    """Map kinds of text, at most half of all, to the methods that reach `GAIN` on these alone, at each temperature."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    kinds = dict.fromkeys(row["domain"] for row in rows)
+    for drafter in dict.fromkeys(row["drafter"] for row in rows):
+        here = [row for row in rows if row["drafter"] == drafter]
+        slow = {row["domain"] for row in here if shown(row["measured_speedup"]) < GAIN}
+        pays = {row["domain"] for row in here} - slow
+        if 0 < len(pays) <= len(kinds) / 2:
+            found.setdefault(tuple(kind for kind in kinds if kind in pays), []).append(drafter)
+    return found
 
 
 def fastest(rows: list[Row]) -> list[Row]:
