@@ -91,7 +91,7 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
     part.wall.replaceChildren(chart);
     part.wallfirst.replaceChildren(
       fillText(texts.wall_first.lead, values),
-      html("b", {}, fillText(texts.wall_first.below, values)),
+      html("b", {}, fillText(texts.wall_first[settings.usesRun && settings.v >= 1.05 ? "slow" : "below"], values)),
     );
   }
 
