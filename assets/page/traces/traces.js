@@ -39,7 +39,6 @@ function mountTraces(element, props, server, player) {
     part.share.hidden = true;
   }
 
-  /* Clears the answer if it is about another run than the one on show. */
   function forgetOtherRun() {
     if (player.run() === answeredRun) return;
     answeredRun = player.run();
