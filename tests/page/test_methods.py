@@ -44,7 +44,7 @@ def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
 def test_findings_name_the_fastest_and_the_slow():
     best, only, slow, alpha = results.findings(toyreport.report()["rows"])
     assert best == "Most often among the fastest, of 4 columns: Draft model (3)."
-    assert only == "Faster by a tenth or more only on Story: Medusa tree."  # lookup on code: 1.10 and 1.05
+    assert only == "Faster by a tenth or more only on Code: Prompt lookup."
     assert "2 of 12" in slow and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
     assert "each column" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
