@@ -53,7 +53,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
     (view.pair !== "embedded" || view.request.text === part.text.value);
   const isLive = () => Boolean(view.live && isRequested());
 
-  /* Fetches the certificates of a pair only when the pair is first chosen, so that the page itself stays small. */
   async function fetchRecorded(/** @type {string} */ pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();

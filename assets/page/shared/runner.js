@@ -21,7 +21,6 @@ const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only i
  *   acceptance: Record<string, Record<string, Record<string, number[]>>> }} Offer what `settings_there` returns in
  * `ui/browser.py`; `drafters` maps family -> drafter -> label, and the usual drafter comes first */
 
-/* Returns the times that this version of the engine has measured in this browser. */
 function readTimes(/** @type {string} */ version) {
   try {
     const stored = JSON.parse(localStorage.getItem(TIMES) || "{}");

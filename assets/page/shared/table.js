@@ -60,7 +60,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     return node;
   }
 
-  /** Tints a number by its distance from `even`, and marks the best of its column and what reaches it by its interval.
+  /** Tints a number by its distance from `even`, and marks the best of its column and what reaches it.
    * @param {HTMLElement} node @param {Cell} cell @param {number} i */
   function tint(node, cell, i) {
     const value = numberOf(cell);

@@ -139,7 +139,6 @@ export function createCurves({
       : texts.table.none;
   }
 
-  /* Explains what one token more than the best K would gain and cost. */
   function whyNotLonger(/** @type {number} */ k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),
