@@ -73,7 +73,7 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
       hatch = createHatch(),
       beta = clamp(distributions.overlap, 0, 1),
       overlapWidth = beta * width,
-      top = weight < 1 ? 0 : 96,
+      top = weight < 1 ? 0 : 92,
       chart = svgRoot(width, top + 84, labels.equal_aria, hatch.defs),
       hasRoom = (1 - beta) * width > 34;
     if (weight === 1) {
