@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from .drafters.base import Drafter as Drafter
     from .engine import Engine as Engine
     from .events import Event as Event
+    from .messages import Step as Step
     from .methods import Choice as Choice
     from .methods import METHODS as METHODS
-    from .progress import Step as Step
     from .traces.file import Trace as Trace
     from .types import Proposal as Proposal
     from .types import SamplingParams as SamplingParams
@@ -31,7 +31,7 @@ _MODULES = {
     "Proposal": "types",
     "Rule": "verify",
     "SamplingParams": "types",
-    "Step": "progress",
+    "Step": "messages",
     "Trace": "traces.file",
 }
 __all__ = list(_MODULES)

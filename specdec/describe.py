@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .events import Candidate, Distribution, Position
 from .sampling import block_chance, entropy, overlap, residual, Sampler
-from .types import Proposal, Status, Verdict
+from .types import Proposal, Status, Trial, Verdict
 
 Piece = Callable[[int], str]
 Draw = Callable[[Tensor], int]
@@ -49,17 +49,15 @@ def positions(
     weight = 1.0 if with_coin else 0.0
     chances = block_chances(proposal, rows) if noise is not None else iter(())
     for node, (token, status) in enumerate(zip(proposal.tokens, statuses(proposal, verdict), strict=True)):
-        p, q, trial = row_under_test(proposal, rows, node, with_coin), distributions[node], trials.get(node)
-        if trial is None:
-            position = Position(node, token, piece(token), status, float(p[token]), float(q[token]), None)
-        else:
-            position = Position(node, token, piece(token), status, trial.p, trial.q, trial.u, h=trial.h)
+        p, q = row_under_test(proposal, rows, node, with_coin), distributions[node]
+        trial = trials.get(node) or Trial(node, token, float(p[token]), float(q[token]), None, False)
+        position = Position(node, token, piece(token), status, trial.p, trial.q, trial.u, h=trial.h)
         if noise is not None:
             draw = partial(noise.categorical, key=("own", proposal.depth(node) - 2))
             position = describe_position(position, p, q, weight, verdict.token, piece, draw)
             chance = next(chances, None)
             position = replace(with_siblings(position, proposal, rows), block=chance if position.h is None else None)
-        if trial is not None and trial.h is not None:
+        if trial.h is not None:
             weight = min(1.0, weight * trial.p / trial.q)
         described.append(position)
     return tuple(described)

@@ -17,27 +17,23 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .drafters.base import Drafter
-from .events import Event, SPECULATIVE
+from .events import Event
 from .families import hub, presets, zoo
 from .gpu.lane import release_memory
-from .lanes import stored
-from .lanes.default import choose, USUAL_K
-from .lanes.executor import OnRead, run_task
+from .lanes import probe
+from .lanes.default import choose
 from .lanes.interleave import broken_off
-from .lanes.probe import Report
-from .lanes.race import make_task, race_lanes
-from .lanes.transformers import usual_drafter
-from .messages import Refused
+from .lanes.race import OnRead, race_lanes
+from .messages import Refused, Step, StepName
 from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
 from .models import native
-from .progress import Step, StepName
-from .rules import make_rule
 from .settings import RunRequest
 from .traces.file import Header, live_header, Trace
 from .types import SamplingParams
@@ -118,18 +114,24 @@ class Engine:
 
     def prepare(
         self,
-        drafter: str = DEFAULT_DRAFTER,
+        drafter: str | Drafter = DEFAULT_DRAFTER,
         k: int = 0,
         temperature: float = 0.0,
         *,
         measure: bool = True,
+        peer: bool = False,
         on_step: OnStep = lambda step: None,
-    ) -> None:
-        """Fetch, compile, load and measure whatever a run with these settings needs.
+    ) -> Choice:
+        """Fetch, compile, load and measure whatever a run with these settings needs; choose what they leave open.
+
+        The drafter, if it is "default", and the depth, if `k` is 0, become those that are expected to be fastest here,
+        by Leviathan et al. 2022 (arXiv 2211.17192), theorem 3.8, and by costs that short runs measure, once on a
+        machine. If no draft is expected to pay, the choice's `speedup` is at most 1 and K is 1. Unless `measure`,
+        unknown costs are measured only for `adaptive`, which cannot run without them; the usual K and a `speedup` of 0
+        stand for them. With `peer`, the default is a drafter that transformers has, too.
 
         `on_step` is called with a `Step`, several times a second; if it raises, the work ends as soon as it can, and
-        what is done stays. Unless `measure`, costs are measured only for `adaptive`, which cannot run without them.
-        Raises Refused as `models` and `choose` do.
+        what is done stays. Raises Refused as `models` does, and for a drafter whose costs cannot be measured.
         """
         if missing := [name for name in self._names() if not hub.is_here(name)]:
             with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
@@ -139,31 +141,13 @@ class Engine:
             if zoo.resolve_device(self._device) == "cpu":
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
-        if measure or inner_drafter(drafter):
-            run_in_thread("measure", lambda report: self.choose(drafter, k, temperature, report=report), on_step)
-
-    def choose(
-        self,
-        drafter: str = DEFAULT_DRAFTER,
-        k: int = 0,
-        temperature: float = 0.0,
-        measure: bool = True,
-        peer: bool = False,
-        report: Report = lambda done, total: None,
-    ) -> Choice:
-        """Choose what is expected to be fastest here: the drafter, if it is "default", and the depth, if `k` is 0.
-
-        The expected speed-up is that of Leviathan et al. 2022 (arXiv 2211.17192), theorem 3.8, by costs that short runs
-        measure, once on a machine. If no draft is expected to pay, `speedup` is at most 1 and K is 1. Unless `measure`,
-        unknown costs are not measured; the usual K and a `speedup` of 0 stand for them. With `peer`, the default is a
-        drafter that transformers has, too. `report` is told how much is measured, and of how much.
-        """
-        if peer and drafter == DEFAULT_DRAFTER:
-            drafter = usual_drafter(self.models)
-        measured_before = len(self.models.costs)
-        choice = choose(self.models, drafter, k, temperature, measure, report)
-        if len(self.models.costs) > measured_before and not self._in_memory:
-            stored.store(self.models)
+        models = self.models
+        measured_before = len(models.costs)
+        chosen = partial(choose, models, drafter, k, temperature, measure, peer)
+        measures = measure or (isinstance(drafter, str) and inner_drafter(drafter))
+        choice = run_in_thread("measure", chosen, on_step) if measures else chosen()
+        if len(models.costs) > measured_before and not self._in_memory:
+            probe.store(models)
         return choice
 
     def stream(
@@ -183,7 +167,7 @@ class Engine:
             prompt: a text, messages with `role` and `content`, or token ids.
             drafter: a name of `METHODS` ("none": plain decoding), or an object with `name` and `propose`, which drafts
                 for this run alone.
-            k: the greatest depth of a draft; 0: what `choose` chooses.
+            k: the greatest depth of a draft; 0: what `prepare` chooses.
             rule: "rejection", "match", "shared_noise", "block", the lossy "typical", or an object of a class of `Rule`.
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
             details: whether events describe the distributions at each position.
@@ -191,12 +175,7 @@ class Engine:
         Raises Refused for a prompt that is empty or too long, and for anything else that cannot run.
         """
         request = RunRequest(prompt, drafter, k, replace(params or SamplingParams(), **sampling), rule)
-        request, _ = self._settle(request)
-        judge = make_rule(request.rule) if isinstance(request.rule, str) else request.rule
-        tokens = self.models.encode(request.prompt)
-        return run_task(
-            make_task(self.models, tokens, request.drafter, request.k, request.params, judge, SPECULATIVE, details)
-        )
+        return self.start(request, details=details, alone=True).events
 
     def race(
         self,
@@ -237,16 +216,18 @@ class Engine:
         measure: bool = True,
         kind: str = "",
         details: bool = True,
+        alone: bool = False,
     ) -> Race:
-        """Prepare what a race needs, choose what `request` leaves open, and return the race; errors are `stream`'s.
+        """Prepare what a run needs, choose what `request` leaves open, and return the run; errors are `stream`'s.
 
-        `on_step` is that of `prepare`. `on_read` is told, between two events, how much of a long prompt a lane has
-        read. `kind` is the prompt's, for the header. `measure` is that of `choose`.
+        `measure` and `on_step` are those of `prepare`. `on_read` is told, between two events, how much of a long prompt
+        a lane has read. `kind` is the prompt's, for the header. If `alone`, there is no lane but the speculative one.
         """
-        drafter = request.drafter if isinstance(request.drafter, str) else "none"
-        self.prepare(drafter, request.k, request.params.temperature, measure=measure, on_step=on_step)
-        request, choice = self._settle(request, measure)
-        events = race_lanes(self.models, **request.arguments, details=details, on_read=on_read)
+        choice = self.prepare(
+            request.drafter, request.k, request.params.temperature, measure=measure, peer=request.peer, on_step=on_step
+        )
+        settled = replace(request, drafter=choice.drafter, k=choice.k)
+        events = race_lanes(self.models, settled, details, alone, on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
         return Race(choice, live_header(text, self.models.describe(), kind, request.peer), events)
 
@@ -265,14 +246,6 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _settle(self, request: RunRequest, measure: bool = True) -> tuple[RunRequest, Choice]:
-        """Choose what a request leaves open. A drafter that is an object stays, with the usual K if none is given."""
-        if not isinstance(request.drafter, str):
-            request = replace(request, k=request.k or USUAL_K)
-            return request, Choice(getattr(request.drafter, "name", ""), request.k)
-        choice = self.choose(request.drafter, request.k, request.params.temperature, measure, request.peer)
-        return replace(request, drafter=choice.drafter, k=choice.k), choice
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of the models that may have to be fetched."""
@@ -294,14 +267,15 @@ class Engine:
         if family.target.device == "cpu":
             family.resources.threads = zoo.tune_threads(family, self._spared_cores)
         if not self._in_memory:
-            stored.recall(family)
+            probe.recall(family)
         return family
 
 
-def run_in_thread(name: StepName, work: Callable[[Report], object], on_step: OnStep) -> None:
-    """Do the work in a thread. Call `on_step` with how far it is, several times a second, and when it is done.
+def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> Any:
+    """Do the work in a thread, and return its result. Call `on_step` several times a second, and when it is done.
 
-    If `on_step` raises, so does the work at its next report: a CancelledError, which is no Exception that it catches.
+    `work` takes `report`, which it calls with the parts that are done, and with all. If `on_step` raises, so does
+    `report`: a CancelledError, which is no Exception that the work catches.
     """
     state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
 
@@ -311,12 +285,13 @@ def run_in_thread(name: StepName, work: Callable[[Report], object], on_step: OnS
             raise CancelledError
 
     with ThreadPoolExecutor(1, f"specdec-{name}") as pool:
-        future = pool.submit(torch.inference_mode()(work), report)
+        future = pool.submit(torch.inference_mode()(work), report=report)
         try:
             while not wait([future], REPORT_EVERY_S).done:
                 on_step(Step(name, state[0], state[1], time.monotonic() - since))
         finally:
             cancelled.set()
-        future.result()
+        result = future.result()
     total = state[1] or 1
     on_step(Step(name, total, total, time.monotonic() - since))
+    return result

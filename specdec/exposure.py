@@ -30,20 +30,9 @@ class Exposure:
 
 
 OWN = Exposure()
-NETWORK = replace(
-    OWN,
-    any_host=True,
-    any_pair=False,
-)
+NETWORK = replace(OWN, any_host=True, any_pair=False)
 CLASS = replace(NETWORK, in_browser=True)
-PUBLIC = replace(
-    NETWORK,
-    prompt=2_000,
-    tokens=128,
-    k=8,
-    seconds=30.0,
-    runs_of_address=60,
-)
+PUBLIC = replace(NETWORK, prompt=2_000, tokens=128, k=8, seconds=30.0, runs_of_address=60)
 TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 

@@ -7,7 +7,7 @@
                  keep the accepted path in the cache; commit accepted + the target's own token
 
 An executor computes the cycles: `HostExecutor` in PyTorch, as above, or `gpu/lane.py` in captured CUDA graphs
-(`lanes/executor.py` chooses). `lanes/race.py` makes the tasks.
+(`lanes/race.py` makes the tasks and chooses).
 Plain decoding is the same loop with a drafter that proposes nothing. Invariant: *the cache holds every
 committed token except the last.* Cycle 0 is the prefill: it drafts nothing and yields the first token.
 """

@@ -1,8 +1,12 @@
-"""Sentences for users: those that can be translated, and the error that carries one."""
+"""What users are told: sentences that can be translated, the error that carries one, and what a run waits for."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# `ask` is for a shared GPU. Amounts are bytes to `fetch`, short runs to `measure`, and tokens of a prompt to `read`.
+StepName = Literal["fetch", "compile", "load", "measure", "ask", "read"]
 
 
 class TranslatableText(str):
@@ -22,3 +26,18 @@ class TranslatableText(str):
 
 class Refused(ValueError):
     """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far the engine is with something that a run waits for.
+
+    `total` is 0 if it is not known beforehand. `seconds` have passed since the step began. `text` is the model that is
+    fetched, the lane that reads, or why there is no GPU.
+    """
+
+    name: StepName
+    done: float = 0
+    total: float = 0
+    seconds: float = 0.0
+    text: str = ""

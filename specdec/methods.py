@@ -30,7 +30,9 @@ QUANTISED = "quantised"
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
 DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that should be fastest
 MODEL = "models.base.LanguageModel"
+COPY = "models.quantised.QuantisedCopy"
 EXIT = "exit_layer"
+EVERYTHING = ("view", "part", "capacity")  # what a drafter can be made from
 Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
@@ -114,84 +116,25 @@ def tree_variant(method: Method, drafter: str) -> Method:
 
 
 DRAFT_MODEL_METHOD = Method(
-    DRAFT_MODEL,
-    "model",
-    "drafters.draft_model.DraftModelDrafter",
-    ("part", "capacity"),
-    part=MODEL,
-    folder=DRAFT_MODEL,
-    peer=True,
+    DRAFT_MODEL, "model", "drafters.draft_model.DraftModelDrafter", ("part", "capacity"), MODEL, DRAFT_MODEL, peer=True
 )
 MEDUSA = Method(
-    "medusa",
-    "heads",
-    "drafters.medusa.MedusaDrafter",
-    ("view", "part"),
-    part="drafters.medusa.MedusaHeads",
-    folder="medusa",
+    "medusa", "heads", "drafters.medusa.MedusaDrafter", ("view", "part"), "drafters.medusa.MedusaHeads", "medusa"
 )
-EAGLE3 = Method(
-    "eagle3",
-    "heads",
-    "drafters.eagle3.Eagle3Drafter",
-    ("view", "part", "capacity"),
-    part="drafters.eagle3.Eagle3Head",
-    folder="eagle3",
-)
+EAGLE3 = Method("eagle3", "heads", "drafters.eagle3.Eagle3Drafter", EVERYTHING, "drafters.eagle3.Eagle3Head", "eagle3")
 IN_MENU_ORDER = (
     DRAFT_MODEL_METHOD,
-    Method(
-        QUANTISED,
-        "model",
-        "drafters.draft_model.QuantisedDrafter",
-        ("part", "capacity"),
-        part="models.quantised.QuantisedCopy",
-    ),
-    Method(
-        ADAPTIVE,
-        "wrapper",
-        "drafters.adaptive.AdaptiveDrafter",
-        part=MODEL,
-        folder=DRAFT_MODEL,
-    ),
-    Method(
-        "early_exit",
-        "layers",
-        "drafters.early_exit.EarlyExitDrafter",
-        ("view",),
-        part=EXIT,
-    ),
+    Method(QUANTISED, "model", "drafters.draft_model.QuantisedDrafter", ("part", "capacity"), COPY),
+    Method(ADAPTIVE, "wrapper", "drafters.adaptive.AdaptiveDrafter", part=MODEL, folder=DRAFT_MODEL),
+    Method("early_exit", "layers", "drafters.early_exit.EarlyExitDrafter", ("view",), EXIT),
     MEDUSA,
     tree_variant(MEDUSA, "drafters.medusa.MedusaTreeDrafter"),
     EAGLE3,
     tree_variant(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
-    Method(
-        "mtp",
-        "heads",
-        "drafters.mtp.MTPDrafter",
-        ("view", "part", "capacity"),
-        part="drafters.mtp.MTPHead",
-        folder="mtp",
-    ),
-    Method(
-        "block",
-        "heads",
-        "drafters.block.BlockDrafter",
-        ("view", "part", "capacity"),
-        part="drafters.block.BlockHead",
-        folder="block",
-    ),
-    Method(
-        LOOKUP,
-        "lookup",
-        "drafters.prompt_lookup.PromptLookupDrafter",
-        peer=True,
-    ),
-    Method(
-        "suffix",
-        "lookup",
-        "drafters.suffix.SuffixDrafter",
-    ),
+    Method("mtp", "heads", "drafters.mtp.MTPDrafter", EVERYTHING, "drafters.mtp.MTPHead", "mtp"),
+    Method("block", "heads", "drafters.block.BlockDrafter", EVERYTHING, "drafters.block.BlockHead", "block"),
+    Method(LOOKUP, "lookup", "drafters.prompt_lookup.PromptLookupDrafter", peer=True),
+    Method("suffix", "lookup", "drafters.suffix.SuffixDrafter"),
     replace(DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL),
     Method("none", "none", "drafters.base.NoDrafter"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import logging
 import multiprocessing
 import os
@@ -17,7 +18,7 @@ import signal
 import threading
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -25,9 +26,8 @@ from types import MappingProxyType
 from typing import Any, TYPE_CHECKING, TypeAlias
 
 from .events import Committed, Event, Failed, Finished, Started
-from .messages import Refused
+from .messages import Refused, Step
 from .methods import Choice
-from .progress import Step
 from .settings import RunRequest
 from .traces.file import escaped, Header, line
 
@@ -38,8 +38,9 @@ HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, 
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
 UPDATES_PER_SECOND = 8  # of lines; at any speed of the engine
 SPAWN = multiprocessing.get_context("spawn")
-Send = Callable[["str | Step | Choice | dict[str, Any]"], None]
+Send = Callable[["str | Step | Choice"], None]
 Answers: TypeAlias = "Call | Generator[Any, None, None]"
+Engines: TypeAlias = "dict[tuple[str, str], Engine]"  # by target and device
 log = logging.getLogger(__name__)
 
 
@@ -177,7 +178,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     threading.Thread(target=listen, daemon=True).start()
     threading.Thread(target=compile_layers, daemon=True).start()
     handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
-    engines = Engines()
+    engines: Engines = {}
     while True:
         number, name, arguments = calls.get()
 
@@ -192,7 +193,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
         except CancelledError:
             pass
         except Exception as failure:
-            error = explain(failure, engines)
+            error = explain(failure, engines.values())
         if is_spoiled():
             connection.send((number, "exit", None))
             connection.send((number, "end", error))
@@ -211,29 +212,20 @@ def compile_layers() -> None:
     importlib.import_module(f"{__package__}.engine")
 
 
-class Engines:
-    """The engines of this process by target and device. Of pairs, only the last one stays loaded."""
+def engine_for(engines: Engines, target: str, device: str) -> Engine:
+    """Return the engine of a target on a device, a new one if there is none. Of pairs, only the last one stays."""
+    from .engine import Engine
+    from .families.presets import parse_pair
 
-    def __init__(self) -> None:
-        self._engines: dict[tuple[str, str], Engine] = {}
-
-    def get(self, target: str, device: str) -> Engine:
-        from .engine import Engine
-        from .families.presets import parse_pair
-
-        if (target, device) not in self._engines:
-            if parse_pair(target):
-                for other in [key for key in self._engines if parse_pair(key[0])]:
-                    self._engines.pop(other).close()
-            self._engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
-        return self._engines[target, device]
-
-    def release_memory(self) -> None:
-        for engine in self._engines.values():
-            engine.release_memory()
+    if (target, device) not in engines:
+        if parse_pair(target):
+            for other in [key for key in engines if parse_pair(key[0])]:
+                engines.pop(other).close()
+        engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
+    return engines[target, device]
 
 
-def explain(error: Exception, engines: Engines | Engine) -> Exception:
+def explain(error: Exception, engines: Iterable[Engine]) -> Exception:
     """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
     import torch
 
@@ -244,7 +236,8 @@ def explain(error: Exception, engines: Engines | Engine) -> Exception:
         return Refused(*error.args)
     log.error("a call of the engine failed", exc_info=error)
     if isinstance(error, torch.OutOfMemoryError):
-        engines.release_memory()
+        for engine in engines:
+            engine.release_memory()
         return Refused(NO_ROOM)
     return RuntimeError(f"{type(error).__name__}: {error}")
 
@@ -264,11 +257,9 @@ def is_spoiled() -> bool:
     return IN_PROCESS.spoiled
 
 
-def choose(engines: Engines, send: Send, target: str, device: str) -> None:
+def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
     """Prepare a run of this target that leaves drafter and K open, and send what is chosen for it."""
-    engine = engines.get(target, device)
-    engine.prepare(on_step=send)
-    send(engine.choose())
+    send(engine_for(engines, target, device).prepare(on_step=send))
 
 
 def run(
@@ -283,7 +274,8 @@ def run(
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    race = engines.get(request.target, device).start(request, send, on_read, measure=False, kind=kind)
+    engine = engine_for(engines, request.target, device)
+    race = engine.start(request, send, on_read, measure=False, kind=kind)
     send(race.choice)
     lines = Lines(race.header, translate)
     with contextlib.closing(race.events) as events:
@@ -314,12 +306,11 @@ class Lines:
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
     from .proof import certify as certificate
-    from .proof import pair as pairs
     from .proof.mistakes import MISTAKES
 
-    chosen = pairs.toy() if pair == "toy" else pairs.embedded(engines.get(pair, "cpu").models, text)
+    chosen = certificate.toy() if pair == "toy" else certificate.embedded(engine_for(engines, pair, "cpu").models, text)
     for state in certificate.certify(chosen, MISTAKES[mistake] if mistake else None, draws, seed):
-        send(state)
+        send(json.dumps(state, ensure_ascii=False))
 
 
-CALLS: dict[str, Callable[..., None]] = {"choose": choose, "run": run, "certify": certify}
+CALLS: dict[str, Callable[..., None]] = {"prepare": prepare, "run": run, "certify": certify}

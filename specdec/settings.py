@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal
 
@@ -145,11 +145,6 @@ class RunRequest:
         sampling = {name: value for name, value in values.items() if SETTINGS[name].sampling}
         others = {name: value for name, value in values.items() if name not in sampling}
         return cls(**others, params=SamplingParams(**sampling))
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `race` by name. The target is loaded separately."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
 
 
 def check_text(prompt: str) -> None:

@@ -223,7 +223,7 @@ class Verdict:
     """The accepted path, and the target's own `token`, which every cycle adds after the path.
 
     `token` was drawn from `distribution` or, if that is None, from the target's row after the path. Only a wrong
-    rule of `proof/wrong_rules.py` adds `extra` tokens.
+    rule of `proof/mistakes.py` adds `extra` tokens.
     """
 
     path: tuple[int, ...]

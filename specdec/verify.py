@@ -36,7 +36,7 @@ class Rule(ABC):
 
 
 class RejectionSampling(Rule):
-    """The lossless rule of the papers. `proof/wrong_rules.py` overrides its small methods with known mistakes."""
+    """The lossless rule of the papers. `proof/mistakes.py` overrides its small methods with known mistakes."""
 
     name = "rejection sampling"
     lossless = True

@@ -18,8 +18,8 @@ import torch
 
 from .engine import Engine
 from .gpu.trial import SWITCH
+from .messages import Step
 from .process import Answers, EngineProcess, explain, is_spoiled, Lines, ProcessDied
-from .progress import Step
 from .settings import RunRequest
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
@@ -46,8 +46,8 @@ class ZeroProcess(EngineProcess):
     def call(self, name: str, *arguments: Any) -> Answers:
         if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
-        if name == "choose" and arguments[0] == self._pair:
-            return (choice for choice in [self._engine.choose(measure=False)])  # the pair is always ready
+        if name == "prepare" and arguments[0] == self._pair:
+            return (choice for choice in [self._engine.prepare(measure=False)])  # the pair is always there
         return super().call(name, *arguments)
 
     def _run(self, *arguments: Any) -> Generator[Any, None, None]:
@@ -91,7 +91,7 @@ class ZeroProcess(EngineProcess):
                         return
             yield lines.take()
         except Exception as error:
-            yield explain(error, self._engine)
+            yield explain(error, [self._engine])
         finally:
             if is_spoiled():
                 os._exit(1)  # else the platform would use this fork again

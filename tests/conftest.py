@@ -3,6 +3,8 @@
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -45,6 +47,14 @@ def shallow(tmp_path_factory) -> str:
     from tests.shallow import write
 
     return str(write(tmp_path_factory.mktemp("families") / "shallow"))
+
+
+@pytest.fixture(scope="module")
+def engine(shallow: str) -> Iterator[Any]:
+    from specdec import Engine
+
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        yield engine
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -120,9 +120,8 @@ def run_tests(tests: list[str], kind: str, long: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.xml"
         options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--junitxml={log}", *(["-m", marks] if marks else [])]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *tests], cwd=ROOT, capture_output=True, text=True
-        )
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         every = list(ElementTree.parse(log).iter("testcase")) if log.exists() else []
     failed = sum(one.find("failure") is not None or one.find("error") is not None for one in every)
     skipped = sum(one.find("skipped") is not None for one in every)

@@ -21,14 +21,10 @@ def write(folder: Path) -> Path:
     shutil.copytree(FAMILY / "target", folder / "target", ignore=shutil.ignore_patterns("model*"))
     rewrite(folder / "target", {"num_hidden_layers": LAYERS, "exit_layers": [EXIT]})
     weights = read_weights(FAMILY / "target")
-    kept = {name: weights[name].clone() for name in weights if layer_of(name) < LAYERS}
+    layers = {name: re.match(r"model\.layers\.(\d+)\.", name) for name in weights}
+    kept = {name: weights[name].clone() for name, layer in layers.items() if not layer or int(layer[1]) < LAYERS}
     save_file(kept, folder / "target" / "model.safetensors", {"format": "pt"})
     return folder
-
-
-def layer_of(name: str) -> int:
-    found = re.match(r"model\.layers\.(\d+)\.", name)
-    return int(found[1]) if found else 0
 
 
 def rewrite(folder: Path, changes: dict[str, object]) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_packaging import imports as packages
+
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
 READING = "messages types sampling verify rules events text describe loop".split()
 ALLOWED = {
     "messages": set(),
-    "progress": set(),
     "types": {"messages"},
     "text": {"messages"},
     "paths": {"messages"},
@@ -29,30 +30,28 @@ ALLOWED = {
     "methods": {"messages", "models", "drafters"},
     "settings": {"messages", "types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"}
-    | {"messages", "progress"},
+    | {"messages"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {"", *READING, "methods", "models", "drafters", "figures", "families", "gpu", "lanes"} - {"text"},
+    "lanes": {"", *READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes"}
+    - {"text"},
     "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"messages", "types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
     "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
-    - {"sampling", "describe", "loop", "text"}
-    | {"progress"},
-    "process": {"messages", "progress", "events", "methods", "settings", "traces", "engine", "families"}
+    - {"sampling", "describe", "loop", "text"},
+    "process": {"messages", "events", "methods", "settings", "traces", "engine", "families"}
     | {"loop", "gpu", "models", "proof"},
-    "zero": {"progress", "settings", "engine", "gpu", "process"},
+    "zero": {"messages", "settings", "engine", "gpu", "process"},
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"messages", "figures"},
 }
 for room in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[room].add("children")
 # Of `families` what is data, and the way to the Hub.
-SESSION = {"exposure", "methods", "settings", "messages", "progress", "families", "process", "ui"}
-PAGE = {"exposure", "paths", "methods", "settings", "events", "families", "traces", "figures", "types", "ui"} | {
-    "messages"
-}
+SESSION = {"exposure", "methods", "settings", "messages", "families", "process", "ui"}
+PAGE = {*"exposure paths methods settings events families traces figures types messages ui".split()}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 
@@ -122,14 +121,10 @@ def test_imports_follow_the_design(path: Path) -> None:
 
 def test_no_drafter_imports_another() -> None:
     for path in (ROOT / "drafters").glob("*.py"):
-        source = path.read_text()
-        others = {other.stem for other in (ROOT / "drafters").glob("*.py")} - {"base", "stop", path.stem}
-        assert not any(f"from .{other} " in source for other in others)
+        others = {name.split(".")[2] for name in imported(path) if name.startswith("specdec.drafters.")}
+        assert others <= {"base", "stop"}, path
 
 
 def test_the_page_needs_no_torch() -> None:
     for path in (ROOT / "ui").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            assert not {name.split(".")[0] for name in names} & {"torch", "transformers"}, path
+        assert not packages(path) & {"torch", "transformers"}, path

@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from specdec import cli as terminal
 from specdec import engine, exposure
-from specdec.bench import measure, prompts
+from specdec.bench import measure
 from specdec.bench import suites as bench
 from specdec.cli import render
 from specdec.engine import Engine
@@ -40,9 +41,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ROW = {
     "drafter", "domain", "temperature", "k", "alpha", "alpha_by_position", "draft_acceptance_rate", "tau", "draft_cost",
     "verify_cost", "plain_tokens_per_second", "tokens_per_second", "measured_speedup", "worst_prompt_speedup",
-    "accounted_speedup", "identical_to_plain", "repetition", "extra_parameters",
-    "measured_speedup_interval", "first_token_seconds",
-    "plain_first_token_seconds", "tau_by_k",
+    "accounted_speedup", "identical_to_plain", "repetition", "extra_parameters", "measured_speedup_interval",
+    "first_token_seconds", "plain_first_token_seconds", "tau_by_k",
 }  # fmt: skip
 
 
@@ -84,10 +84,7 @@ def test_what_a_model_writes_does_not_steer_the_terminal(monkeypatch) -> None:
 
 
 def test_no_error_steers_the_terminal(monkeypatch, capsys) -> None:
-    def loads(*_: object, **__: object) -> None:
-        raise Refused("no template: \x1b]0;title\x07\u202e")
-
-    monkeypatch.setattr(zoo, "load_pair", loads)
+    monkeypatch.setattr(zoo, "load_pair", Mock(side_effect=Refused("no template: \x1b]0;title\x07\u202e")))
     monkeypatch.setattr(hub, "is_here", lambda name: True)
     assert terminal.main(["x", "--target", "a/b"]) == 2
     assert capsys.readouterr().err == "specdec: no template: ⟨001B⟩]0;title⟨0007⟩⟨202E⟩\n"
@@ -187,11 +184,8 @@ def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) 
 def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
     capsys, monkeypatch, arguments: list[str], advice: str
 ) -> None:
-    def loads(*_: object, **__: object) -> None:
-        raise AssertionError("models were loaded")
-
     for name in ("load", "load_pair"):
-        monkeypatch.setattr(zoo, name, loads)
+        monkeypatch.setattr(zoo, name, lambda *_, **__: pytest.fail("models were loaded"))
     assert terminal.main(arguments) == 2
     error = capsys.readouterr().err
     assert advice in error and error.count("\n") == 1
@@ -206,7 +200,7 @@ def test_the_traceback_is_shown_to_who_asks(capsys, monkeypatch) -> None:
 
 @pytest.mark.long
 def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_path, shallow) -> None:
-    few = {name: texts[: 2 if name == "story" else 1] for name, texts in prompts.PROMPTS.items()}
+    few = {name: texts[: 2 if name == "story" else 1] for name, texts in bench.PROMPTS.items()}
     monkeypatch.setattr(bench, "PROMPTS", few)
     monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: None))
     drafters = "draft_model", "prompt_lookup", "adaptive"
@@ -232,7 +226,7 @@ def test_the_bench_prints_a_table_and_one_line_of_json(capsys, monkeypatch, tmp_
 
 
 def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, shallow) -> None:
-    monkeypatch.setattr(bench, "QUESTIONS", {"qa": prompts.QUESTIONS["qa"][:1]})
+    monkeypatch.setattr(bench, "QUESTIONS", {"qa": bench.QUESTIONS["qa"][:1]})
     for name in ("target", "draft_model"):
         shutil.copytree(Path(shallow, name), tmp_path / name)
         shutil.copytree(FAMILY / "tokenizer", tmp_path / name, dirs_exist_ok=True)
@@ -266,13 +260,8 @@ def test_what_cannot_be_written_gets_one_sentence() -> None:
     assert done.returncode == 1 and b"cannot be written" in done.stderr and done.stderr.count(b"\n") == 1
 
 
-def test_only_a_failed_write_is_told_as_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def unreachable() -> None:
-        raise ConnectionResetError(104, "Connection reset by peer")
-
-    monkeypatch.setattr(terminal, "group", unreachable)
+def test_only_a_failed_write_is_told_as_one(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(terminal, "group", Mock(side_effect=ConnectionResetError(104, "Connection reset by peer")))
     assert terminal.main(["bench"]) == 1
     assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
 
@@ -280,10 +269,7 @@ def test_only_a_failed_write_is_told_as_one(
 @pytest.mark.parametrize("command", ["certify", "doctor", "prove", "trace"])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), BrokenPipeError(32, "Broken pipe"), KeyError("x")])
 def test_a_failure_to_judge_is_no_verdict(command: str, error: Exception, monkeypatch, capsys) -> None:
-    def failing() -> None:
-        raise error
-
-    monkeypatch.setattr(terminal, "group", failing)
+    monkeypatch.setattr(terminal, "group", Mock(side_effect=error))
     monkeypatch.setattr(terminal, "discard_output", lambda: None)
     assert terminal.main([command, "x"]) == 2
 
@@ -356,10 +342,9 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
     monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
     monkeypatch.setattr(measure, "params_for", params_for)
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
-    asked = {"story": prompts.PROMPTS["story"][:1]}
-    assert (
-        len(list(bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3))) == 1
-    )
+    asked = {"story": bench.PROMPTS["story"][:1]}
+    rows = bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3)
+    assert len(list(rows)) == 1
     choosing, reporting = seeds
     assert len(choosing) == bench.CHOOSING_ROUNDS + 1 and len(reporting) == 4
     assert not choosing & reporting

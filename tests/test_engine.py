@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from specdec import Drafter, Engine, Event, Proposal, SamplingParams
 from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.families import hub, zoo
-from specdec.lanes import stored
+from specdec.lanes import probe
 from specdec.messages import Refused
 from specdec.rules import BlockVerification
 from specdec.sampling import Sampler
@@ -30,12 +30,6 @@ from tests.tokens import ids
 ROOT = Path(__file__).resolve().parents[1]
 PROMPT = "The old lighthouse keeper"
 SHORT = SamplingParams(max_tokens=12)
-
-
-@pytest.fixture(scope="module")
-def engine(shallow) -> Iterator[Engine]:
-    with Engine(shallow, dtype="float32", device="cpu") as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +59,9 @@ def test_a_pair_takes_further_drafts(monkeypatch) -> None:
     monkeypatch.setattr(zoo, "load_pair", lambda *names, **_: pytest.fail(str(names)))
     with pytest.raises(pytest.fail.Exception, match=re.escape("('a/t', 'a/d', 'a/d2')")):
         Engine("a/t + a/d", "a/d2", device="cpu").prepare()
-    assert fetched == ["a/t", "a/d", "a/d2"]
+    with pytest.raises(pytest.fail.Exception):
+        Engine("a/t", "a/d", device="cpu").stream(PROMPT)  # fetches what it needs, as a race does
+    assert fetched == ["a/t", "a/d", "a/d2", "a/t", "a/d"]
 
 
 def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
@@ -84,7 +80,7 @@ def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
 
 
 def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
     messages += [{"role": "user", "content": " Why? "}]
@@ -98,7 +94,7 @@ def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> N
             run = engine.race(prompt, "draft_model", 3, params=SHORT)
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
         assert engine.models.target.model is target
-        assert engine.choose().speedup > 0 and not stored.file().exists()
+        assert engine.prepare().speedup > 0 and not probe.file().exists()
 
 
 def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
@@ -144,32 +140,30 @@ def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
 
 
 def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
     with Engine(shallow, dtype="float32", device="cpu") as engine:
-        unknown = engine.choose(measure=False)
+        unknown = engine.prepare(measure=False)
         assert (unknown.drafter, unknown.k, unknown.speedup) == ("draft_model", 4, 0.0)
-        choice = engine.choose()
+        choice = engine.prepare()
         assert choice.speedup > 0
-        assert [engine.choose(k=2, peer=True).drafter, engine.choose("suffix", 2, peer=True).drafter] == [
-            "draft_model",
-            "suffix",
-        ]
+        assert engine.prepare(k=2, peer=True).drafter == "draft_model"
+        assert engine.prepare("suffix", 2, peer=True).drafter == "suffix"
     monkeypatch.setattr("specdec.lanes.probe.measure_costs", lambda *_: pytest.fail("measured again"))
     with Engine(shallow, dtype="float32", device="cpu") as again:
-        assert again.choose(measure=False) == choice
+        assert again.prepare(measure=False) == choice
     (tmp_path / "costs.json").write_text("[", encoding="utf-8")
     with Engine(shallow, dtype="float32", device="cpu") as third:
-        assert third.choose(measure=False) == unknown
+        assert third.prepare(measure=False) == unknown
 
 
 def test_costs_of_another_version_are_left(shallow, tmp_path, monkeypatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         models = engine.models
-    monkeypatch.setattr(stored, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
     for values in ({"draft": 0.1}, {"passes": [1.0, 1.1]}, {"draft": 0.1, "passes": 1.0}, [0.1]):
-        (tmp_path / "costs.json").write_text(json.dumps({stored.key(models, "draft_model"): values}), encoding="utf-8")
+        (tmp_path / "costs.json").write_text(json.dumps({probe.key(models, "draft_model"): values}), encoding="utf-8")
         models.costs.clear()
-        stored.recall(models)
+        probe.recall(models)
         assert models.costs == {}
 
 
@@ -207,7 +201,7 @@ from specdec import Choice, Drafter, Engine, Event, Proposal, SamplingParams, St
 engine = Engine("embedded", device="cpu")
 steps: list[Step] = []
 engine.prepare(on_step=steps.append)
-choice: Choice = engine.choose(temperature=0.8)
+choice: Choice = engine.prepare(temperature=0.8)
 reveal_type(choice.drafter)
 run = engine.race("Once upon a time", temperature=0.8, max_tokens=8)
 reveal_type(run)

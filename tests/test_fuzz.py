@@ -1,14 +1,14 @@
 """Whatever settings come, the page's check answers with a sentence, or the run that they ask for ends by itself."""
 
+from collections.abc import Iterator
 from typing import Any
 
-import torch
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specdec import Engine
 from specdec.events import Finished
-from specdec.families import zoo
-from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
 from specdec.methods import METHODS, RULE_FACTS
 from specdec.settings import SETTINGS
@@ -26,12 +26,18 @@ names = [name for name in SETTINGS if name not in ("target", "max_tokens")]
 usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once", "target": "embedded"}
 
 
+@pytest.fixture(scope="module")
+def engine(shallow) -> Iterator[Engine]:
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        yield engine
+
+
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from(names), values, max_size=3))
-def test_settings_are_refused_in_a_sentence_or_run_to_the_end(shallow, changes: dict[str, Any]) -> None:
+def test_settings_are_refused_in_a_sentence_or_run_to_the_end(engine, changes: dict[str, Any]) -> None:
     try:
         request = check(**usual | {"max_tokens": 4} | changes)
-        *_, last = race_lanes(zoo.load(shallow, torch.float32), **request.arguments, details=False)
+        *_, last = engine.start(request, measure=False, details=False).events
     except Refused as refusal:
         assert str(refusal)
     else:

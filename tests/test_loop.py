@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -14,17 +15,7 @@ from specdec.cli.render import describe_run
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
-from specdec.events import (
-    Committed,
-    Drafted,
-    Event,
-    Failed,
-    Finished,
-    PLAIN,
-    SPECULATIVE,
-    Started,
-    Verified,
-)
+from specdec.events import Committed, Drafted, Event, Failed, Finished, PLAIN, SPECULATIVE, Started, Verified
 from specdec.loop import generate, HostExecutor, Task
 from specdec.messages import Refused
 from specdec.proof.enumeration import output_distribution, total_variation
@@ -244,12 +235,9 @@ def test_a_broken_drafter_never_harms_the_text(how: str) -> None:
 
 
 def test_a_drafter_that_never_works_is_tried_three_times() -> None:
-    class Never(NoDrafter):
-        def propose(self, *_: object) -> Proposal:
-            raise OSError
-
-    began = time.perf_counter()
-    events = run(task(Never()))
+    never, began = NoDrafter(), time.perf_counter()
+    never.propose = Mock(side_effect=OSError)
+    events = run(task(never))
     took = time.perf_counter() - began
     assert ids(events) == GREEDY_TEXT and sum(isinstance(event, Failed) for event in events) == 3
     assert all(event.end <= took for event in events if isinstance(event, Verified))
@@ -381,18 +369,6 @@ def test_a_tree_runs_on_the_real_decoder_to_the_last_token() -> None:
         assert end(bushy).reason == ("length" if wanted == 24 else "context")
 
 
-class BrokenRule(Rule):
-    name, lossless = "broken", True
-
-    def verify(self, proposal: Proposal, rows: torch.Tensor, sampler: Sampler) -> None:
-        raise RuntimeError("no verdict")
-
-
-class BrokenCache(TableModel):
-    def new_cache(self, capacity: int) -> None:
-        raise MemoryError("no room for a cache")
-
-
 class FullCard(TableModel):
     def new_cache(self, capacity: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
@@ -409,41 +385,26 @@ def test_without_room_a_run_ends_in_one_sentence(full: Task) -> None:
     assert failed.reason is loop.NO_ROOM  # no class of errors before it, and a page can translate it
 
 
-class BrokenSampler(RandomSampler):
-    def at(self, length: int) -> None:
-        if length > 20:
-            raise OSError("no noise left")
-        super().at(length)
-
-
-def unreadable(token: int) -> str:
-    raise KeyError(token)
-
-
-def from_the_tenth_call(function: Callable[..., object]) -> Callable[..., object]:
-    calls = itertools.count()
-    return lambda *given: function(*given) if next(calls) < 10 else unreadable(-1)
-
-
 @pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("what", ["cache", "rule", "sampler", "piece", "bytes", "describe"])
+@pytest.mark.parametrize("what", ["new_cache", "verify", "at", "piece", "token_bytes", "verification"])
 def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, monkeypatch) -> None:
-    one = task(Oracle(), k=3, details=details, piece=" {}".format)
-    sampler: Sampler | None = None
-    match what:
-        case "cache":
-            one = replace(one, target=BrokenCache(12, seed=1))
-        case "rule":
-            one = replace(one, rule=BrokenRule())
-        case "sampler":
-            sampler = BrokenSampler(0)
-        case "piece":
-            one = replace(one, piece=from_the_tenth_call(one.piece))
-        case "bytes":
-            one = replace(one, token_bytes=from_the_tenth_call(one.token_bytes))
-        case "describe":
-            broken = from_the_tenth_call(loop.describe.verification)
-            monkeypatch.setattr(loop.describe, "verification", broken)
+    one, sampler, calls = task(Oracle(), k=3, details=details, piece=" {}".format), RandomSampler(0), itertools.count()
+    place, whole_calls, error = {
+        "new_cache": (TARGET, 0, MemoryError("no room for a cache")),
+        "verify": (one.rule, 0, RuntimeError("no verdict")),
+        "at": (sampler, 5, OSError("no noise left")),
+        "piece": (one, 10, KeyError(-1)),
+        "token_bytes": (one, 10, KeyError(-1)),
+        "verification": (loop.describe, 10, KeyError(-1)),
+    }[what]
+    function = getattr(place, what)
+
+    def breaks(*given: Any, **named: Any) -> Any:
+        if next(calls) >= whole_calls:
+            raise error
+        return function(*given, **named)
+
+    monkeypatch.setattr(place, what, breaks)
     events = list(generate(one, HostExecutor(one, sampler)))
     assert isinstance(events[0], Started)
     failed = [event for event in events if isinstance(event, Failed)]
@@ -455,12 +416,8 @@ def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, 
 
 def test_the_clock_adds_up() -> None:
     events = run(task(k=3))
-    finished, drafted, verified = end(events), 0.0, 0.0
-    for event in events:
-        if isinstance(event, Drafted):
-            drafted += event.end - event.start
-        elif isinstance(event, Verified) and event.cycle:
-            verified += event.end - event.start
+    finished, drafted = end(events), sum(event.end - event.start for event in events if isinstance(event, Drafted))
+    verified = sum(event.end - event.start for event in events if isinstance(event, Verified) and event.cycle)
     assert finished.draft >= drafted > 0.0 and finished.verify == pytest.approx(verified, abs=1e-9) and verified > 0.0
     spent = finished.prefill + finished.draft + finished.verify + finished.other
     assert finished.prefill > 0.0 and finished.other > 0.0 and finished.at == pytest.approx(spent, abs=1e-9)
@@ -470,6 +427,7 @@ def test_the_clock_adds_up() -> None:
 
 def test_limits_of_a_task() -> None:
     assert task().k == 4 and len(ids(run(task(k=64)))) == 40
+    loop.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
     with pytest.raises(ValueError, match="between 0 and 64"):
         run(task(k=65))
     for most, reason in ((1, "length"), (40, "context")):
@@ -477,10 +435,6 @@ def test_limits_of_a_task() -> None:
         assert len(ids(events)) == 1 and end(events).reason == reason
     with pytest.raises(Refused, match="256 tokens; the model reads at most 255"):
         run(task(prompt=(0,) * 256))
-
-
-def test_a_draft_of_64_tokens_is_allowed() -> None:
-    loop.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
 
 
 def test_what_a_broken_run_held_back_is_shown() -> None:

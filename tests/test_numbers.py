@@ -75,15 +75,7 @@ def drawn(size: int, rng: random.Random) -> Tensor:
     return torch.tensor([rng.gauss(0.0, scale) for _ in range(size)]).softmax(0)
 
 
-KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (
-    one_hot,
-    uniform,
-    tails,
-    subnormal,
-    ties,
-    zipf,
-    drawn,
-)
+KINDS: tuple[Callable[[int, random.Random], Tensor], ...] = (one_hot, uniform, tails, subnormal, ties, zipf, drawn)
 
 
 def near(distribution: Tensor, rng: random.Random) -> Tensor:
@@ -113,10 +105,7 @@ def replacing(rng: random.Random) -> None:
     p, q = two_distributions(rng)
     token = rng.randrange(len(p))
     must(0.0 <= overlap(p, q) <= 1.0 + ROUNDING, "an overlap is between none and all")
-    must(
-        0.0 <= entropy(p) <= math.log(len(p)) + ROUNDING,
-        "an entropy is between none and that of a uniform distribution",
-    )
+    must(0.0 <= entropy(p) <= math.log(len(p)) + ROUNDING, "an entropy lies between 0 and a uniform one's")
     left = residual(p, q, token)
     is_distribution(left, "a residual")
     must(not bool((left[p == 0.0] > 0.0).any()), "a residual holds no token that the target excludes")
@@ -140,19 +129,14 @@ def judging(rng: random.Random) -> None:
     distributions = [
         near(rows[parent + 1], rng) if rng.random() < 0.3 else rng.choice(KINDS)(size, rng) for parent in parents
     ]
-    tokens = tuple(
-        sampler.categorical(distribution, ("draft", level)) for level, distribution in enumerate(distributions)
-    )
-    must(
-        all(float(distribution[token]) > 0.0 for distribution, token in zip(distributions, tokens, strict=True)),
-        "no impossible token is drawn",
-    )
+    tokens = tuple(sampler.categorical(q, ("draft", level)) for level, q in enumerate(distributions))
+    drawn_from = zip(tokens, distributions, strict=True)
+    must(all(float(q[token]) > 0.0 for token, q in drawn_from), "no impossible token is drawn")
     proposal = Proposal(tokens, parents, torch.stack(distributions) if rng.random() < 0.7 else None)
     for key, kind in RULES.items():
         if key == "shared_noise" or not (kind.trees or chain):
             continue
-        rule: Sampler = extreme_sampler(rng)
-        verdict = kind().verify(proposal, rows, rule)
+        verdict = kind().verify(proposal, rows, extreme_sampler(rng))
         sound(verdict, proposal, rows, key)
         verification(proposal, rows, verdict, str, None)
 

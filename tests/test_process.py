@@ -11,17 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from specdec import children
 from specdec import process as calls
 from specdec.drafters.base import NoDrafter
 from specdec.engine import Engine, Race
-from specdec.events import Committed, Failed
+from specdec.events import Failed
 from specdec.loop import NO_ROOM
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
@@ -35,6 +37,7 @@ from specdec.ui.session import session
 from specdec.ui.tabs import race
 from specdec.ui.text import bind_language
 from tests import toyrun
+from tests.tokens import ids
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = SamplingParams(temperature=0.8, max_tokens=12, seed=3)
@@ -62,18 +65,14 @@ def run(process: EngineProcess) -> str:
 
 
 def texts(log: str) -> dict[str, list[int]]:
-    events = Trace.loads(log).events
-    added = [event for event in events if isinstance(event, Committed)]
-    return {lane: [t for e in added if e.lane == lane for t in e.tokens] for lane in ("speculative", "plain")}
+    return {lane: ids(Trace.loads(log).events, lane) for lane in ("speculative", "plain")}
 
 
 def test_a_run_over_there_is_a_run_here(process) -> None:
     here = Engine(device="cpu").race(PROMPT, "draft_model", 3, params=PARAMS)
     answers = items(race_on(process, drafter="draft_model", k=3))
     log = "".join(item for item in answers if isinstance(item, str))
-    assert [item for item in answers if not isinstance(item, str)][-1] == Choice(
-        "draft_model", 3
-    )  # as it was asked for
+    assert [item for item in answers if not isinstance(item, str)][-1] == Choice("draft_model", 3)  # as was asked
     there = Trace.loads(log)
     assert there.header.models == here.header.models | {"threads": there.header.models["threads"]}
     assert "torch" in there.header.machine
@@ -84,11 +83,11 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp
     shutil.copytree(build.folder(), tmp_path / "specdec", ignore=shutil.ignore_patterns("*.json"))  # without costs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with contextlib.closing(EngineProcess()) as process:
-        *steps, choice = items(process.call("choose", shallow, "cpu"))
+        *steps, choice = items(process.call("prepare", shallow, "cpu"))
         names = list(dict.fromkeys(step.name for step in steps))
         assert names == ["compile", "load", "measure"] and all(step.seconds >= 0 for step in steps)
         assert any(0 < step.done < step.total for step in steps if step.name == "measure") and choice.speedup > 0
-        again = items(process.call("choose", shallow, "cpu"))
+        again = items(process.call("prepare", shallow, "cpu"))
         assert [step.name for step in again[:-1]] == ["measure"] and again[-1] == choice
 
 
@@ -110,14 +109,22 @@ def test_what_the_engine_refuses_arrives_as_it_was_said(process) -> None:
     with pytest.raises(Refused, match="no drafter 'nothing'"):
         items(race_on(process, drafter="nothing", k=2))
     with pytest.raises(Refused, match="holds no folder"):
-        items(process.call("choose", "/nowhere", "cpu"))
+        items(process.call("prepare", "/nowhere", "cpu"))
     with pytest.raises(RuntimeError, match="KeyError: 'no such call'"):
         items(process.call("no such call"))
 
 
+def test_a_child_sees_its_arguments_and_the_folders_that_were_asked_for(tmp_path, monkeypatch) -> None:
+    (tmp_path / "asked.py").write_text("import sys, specdec\nprint(sys.argv[1:], __name__, specdec.__file__)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir("/")
+    said, _ = children.start("asked", "-m", "b c", stdout=subprocess.PIPE, text=True).communicate()
+    assert said.split() == f"['-m', 'b c'] __main__ {ROOT / 'specdec' / '__init__.py'}".split()
+
+
 def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatch) -> None:
     with contextlib.closing(EngineProcess()) as process:
-        monkeypatch.setattr(process, "start", lambda: (_ for _ in ()).throw(OSError("too many open files")))
+        monkeypatch.setattr(process, "start", Mock(side_effect=OSError("too many open files")))
         with pytest.raises(ProcessDied):
             items(race_on(process))
         assert not process.turn.locked()
@@ -129,7 +136,7 @@ def generators_of_ours() -> int:
 
 
 def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
-    counts, encoded = list[int](), list[int]()
+    counts, encoded = list[int](), Mock(wraps=json.dumps)
 
     class Watched(NoDrafter):
         def propose(self, *arguments: Any) -> Proposal:
@@ -138,38 +145,30 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
 
     request = RunRequest(PROMPT, Watched(), 2, PARAMS)
     engine = Engine(device="cpu")
-    engines = SimpleNamespace(get=lambda pair, device: engine)
+    engines = {("embedded", "cpu"): engine}
     assert engine.models  # loaded before anything is counted
-    monkeypatch.setattr(engine, "prepare", lambda *_, **__: None)
-    monkeypatch.setattr(engine, "choose", lambda *_, **__: Choice(request.drafter, 2))
-    monkeypatch.setattr(file.json, "dumps", counted(json.dumps, encoded))
+    monkeypatch.setattr(engine, "prepare", lambda *_, **__: Choice(request.drafter, 2))
+    monkeypatch.setattr(file.json, "dumps", encoded)
     sent = list[Any]()
     calls.run(engines, sent.append, request, "cpu", "", str)
     assert 0 < max(counts) <= 3
     lines = "".join(item for item in sent if isinstance(item, str)).splitlines()
-    assert len(lines) == len(encoded)  # the header and each event, once
+    assert len(lines) == encoded.call_count  # the header and each event, once
 
     counts.clear()
     answers = iter([Choice("none", 1), *lines])
 
-    class Process:
-        def call(self, *_: Any) -> Any:
-            class Answers:
-                def __iter__(self) -> Any:
-                    return self
+    class Answers(Iterator[Any]):
+        def __next__(self) -> Any:
+            counts.append(generators_of_ours())
+            return next(answers)
 
-                def __next__(self) -> Any:
-                    counts.append(generators_of_ours())
-                    return next(answers)
+        def close(self) -> None: ...
 
-                def close(self) -> None: ...
-
-            return Answers()
-
-    monkeypatch.setattr(session, "process", Process())
-    encoded.clear()
+    monkeypatch.setattr(session, "process", SimpleNamespace(call=lambda *_: Answers()))
+    encoded.reset_mock()
     list(bind_language(race.begin)("own", PROMPT, "none", 1))
-    assert 0 < max(counts) <= 3 and not encoded
+    assert 0 < max(counts) <= 3 and not encoded.called
 
 
 def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:
@@ -177,37 +176,23 @@ def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:
     events = [*toyrun.speculative(2), *toyrun.plain(3)]
     events.insert(5, Failed("speculative", 2, "drafter", "no draft", False, 0.0))
     running = Race(Choice("none", 1), toyrun.header(), (event for event in events))
-    engines = SimpleNamespace(get=lambda *_: SimpleNamespace(start=lambda *_, **__: running))
+    engines = {("embedded", "cpu"): SimpleNamespace(start=lambda *_, **__: running)}
     sent = list[Any]()
     calls.run(engines, sent.append, RunRequest(PROMPT, "none", 1, PARAMS), "cpu", "", str)
     ends = [json.loads(item.splitlines()[-1])["event"] for item in sent if isinstance(item, str) and item]
     assert ends == ["started", *["committed"] * 3, "finished"] * 2
 
 
-def counted(function: Any, calls: list[int]) -> Any:
-    def wrapper(*arguments: Any, **options: Any) -> Any:
-        calls.append(1)
-        return function(*arguments, **options)
-
-    return wrapper
-
-
-@pytest.fixture
-def hung(process) -> Generator[Any, None, None]:
-    """A run that has begun, and whose engine does nothing any more."""
+@pytest.mark.long
+def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(process, monkeypatch) -> None:
     running = race_on(process, params=LONG)
     while next(running) is None:
         pass
-    os.kill(process.start().pid or 0, signal.SIGSTOP)
+    first = process.start()
+    os.kill(first.pid or 0, signal.SIGSTOP)
     while next(running) is not None:  # what it said before
         pass
-    return running
-
-
-@pytest.mark.long
-def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long(process, hung, monkeypatch) -> None:
-    first = process.start()
-    closing = threading.Thread(target=hung.close, daemon=True)
+    closing = threading.Thread(target=running.close, daemon=True)
     closing.start()
     closing.join(60)
     assert not closing.is_alive() and first.is_alive()

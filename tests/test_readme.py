@@ -22,7 +22,7 @@ from tools import record
 from tools.bench import options as bench_options
 from tools.bench import tables
 from tools.options import parser
-from tools.train import options as train_options
+from tools.train import __main__ as train_options
 
 ROOT = tables.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,10 +45,8 @@ def commands(text: str) -> list[list[str]]:
 
 
 def ok(line: str) -> bool:
-    return (
-        re.match(r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )", line.replace("\n", " "))
-        is not None
-    )
+    ours = r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )"
+    return re.match(ours, line.replace("\n", " ")) is not None
 
 
 def wrong(words: list[str]) -> str:

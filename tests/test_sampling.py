@@ -1,5 +1,6 @@
 import random
 from collections import Counter
+from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -127,17 +128,17 @@ def test_block_chance() -> None:
 @pytest.mark.parametrize(("u", "drawn"), [(0.0, 1), (0.3, 3), (1.0, 4)])
 def test_draws_at_the_ends_of_the_coins_range(u: float, drawn: int) -> None:
     """1 stands for the product with the total that rounds up to it."""
-    assert with_coin(u).categorical(torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]), ("", 0)) == drawn
+    assert with_coins([u]).categorical(torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]), ("", 0)) == drawn
 
 
 def test_the_smallest_coin_keeps_nothing_impossible() -> None:
-    assert with_coin(0.0).accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
-    assert with_coin(0.0).accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
+    assert with_coins([0.0]).accept(0.0, 0.5, ("accept", 0)) == (False, 0.0)
+    assert with_coins([0.0]).accept(1e-30, 0.5, ("accept", 0)) == (True, 0.0)
 
 
-def with_coin(u: float) -> RandomSampler:
-    sampler = RandomSampler(0)
-    sampler._random = SimpleNamespace(random=lambda: u)
+def with_coins(coins: Iterable[float]) -> RandomSampler:
+    sampler, numbers = RandomSampler(0), iter(coins)
+    sampler._random = SimpleNamespace(random=lambda: next(numbers))
     return sampler
 
 
@@ -151,22 +152,9 @@ def test_entropy_is_in_nats_and_zero_for_a_point() -> None:
     assert entropy(torch.full((4,), 0.25)) == pytest.approx(1.3863, abs=1e-4)
 
 
-class Grid(random.Random):
-    """Instead of random numbers, the middles of `n` equal parts of [0, 1), in turn."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.n, self.asked = n, 0
-
-    def random(self) -> float:
-        self.asked += 1
-        return (self.asked - 0.5) / self.n
-
-
 def on_a_grid(n: int) -> RandomSampler:
-    sampler = RandomSampler(0)
-    sampler._random = Grid(n)
-    return sampler
+    """Instead of random numbers it takes the middles of `n` equal parts of [0, 1), in turn."""
+    return with_coins((i + 0.5) / n for i in range(n))
 
 
 LAW = torch.tensor([0.2996, 0.0, 0.0501, 0.0007, 0.3004, 0.2492, 0.1], dtype=torch.float64)  # no sums of few bits
@@ -237,14 +225,8 @@ def test_samplers_are_alone_with_their_seed() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        {"temperature": -1.0},
-        {"temperature": float("nan")},
-        {"top_p": 0.0},
-        {"top_p": 1.5},
-        {"top_k": -1},
-        {"max_tokens": -1},
-    ],
+    [{"temperature": n} for n in (-1.0, float("nan"))]
+    + [{"top_p": 0.0}, {"top_p": 1.5}, {"top_k": -1}, {"max_tokens": -1}],
 )
 def test_bad_parameters_are_refused_with_a_sentence(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):

@@ -12,19 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gradio
 import pytest
 
 from specdec.engine import Engine
 from specdec.figures import machine
+from specdec.messages import Step
 from specdec.methods import Choice
 from specdec.process import ProcessDied
-from specdec.progress import Step
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
 from specdec.ui.session import Session
+from tests import toyrun
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 FORK = multiprocessing.get_context("fork")
@@ -92,7 +94,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent) -> None:
     there, here = Trace.loads("".join(lines)), Engine().race(SHORT.prompt, "draft_model", 3, params=SHORT.params)
     assert (asking, choice, platform.durations) == (Step("ask"), Choice("draft_model", 3), [11])
     assert there._texts() == here._texts() and there.header.models["threads"] == 1
-    (ready,) = session.process.call("choose", "embedded", "auto")
+    (ready,) = session.process.call("prepare", "embedded", "auto")
     assert platform.ends.get() == "whole" and isinstance(ready, Choice)
     with pytest.raises(ValueError, match="tokens"):  # the engine refuses, not the platform
         list(call(session, replace(SHORT, prompt="word " * 3000)))
@@ -102,7 +104,7 @@ def test_a_run_on_a_lent_gpu_is_a_run_here(lent) -> None:
 def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent, monkeypatch) -> None:
     platform, session = lent
     with contextlib.closing(session.run(LONG)) as running:
-        assert any(item and isinstance(item, str) for item in running)
+        assert any(item.name == "lines" and item.text for item in running)
     assert platform.ends.get() == "stopped"
     monkeypatch.setattr(sys.modules["specdec.zero"], "MARGIN_S", 19.5)
     *_, last = session.run(LONG)
@@ -118,19 +120,15 @@ def test_stop_the_deadline_and_the_death_of_the_fork_end_a_run(lent, monkeypatch
 def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) -> None:
     platform, session = lent
     monkeypatch.setattr(platform, "refusal", QUOTA)
-    *items, last = (item for item in session.run(SHORT) if item)
-    written = Trace.loads("".join(item for item in items if isinstance(item, str)))._texts()
+    *items, last = session.run(SHORT)
+    written = Trace.loads("".join(toyrun.written(items)))._texts()
     assert last.name == "done" and last.text.startswith(f"{QUOTA} So this run is on the CPU.")
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent, monkeypatch) -> None:
     platform, session = lent
-
-    def mistaken(*_: Any) -> None:
-        raise TypeError("a mistake of ours")
-
-    monkeypatch.setattr(platform, "lend", mistaken)
+    monkeypatch.setattr(platform, "lend", Mock(side_effect=TypeError("a mistake of ours")))
     with pytest.raises(TypeError, match="a mistake of ours"):
         list(call(session, SHORT))
 

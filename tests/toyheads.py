@@ -226,7 +226,7 @@ class Run:
         self.view, self.text = view_of(target), list(text)
         self.drafter = make(self.view)
         self.cache = self.view.new_cache(160)
-        self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
+        assert not self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
         self.view.forward(self.text[:-1], self.cache)
 
     def propose(self, k: int, seed: int = 0, params: SamplingParams = WARM) -> Proposal:

@@ -1,6 +1,6 @@
 """A small run, written by hand, for tests of the page: every token state, and pieces that no page likes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -141,10 +141,8 @@ def server(counted: Counted | None = "exact", cycles: int = 4, lane: str = "spec
             yield Drafted(lane, cycle, tokens, pieces, tuple(range(-1, len(drafts) - 1)), t, t)
         yield Verified(lane, cycle, tuple(drafts), t, t + PASS, distribution(" and"), 0.4)
         t, total, sums = t + PASS, total + accepted + 1, [sums[0] + 2, sums[1] + accepted]
-        tokens, pieces = (
-            (*range(10, 10 + accepted), 100 + cycle),
-            (*(f" a{i}" for i in range(accepted)), f" own{cycle}"),
-        )
+        tokens = (*range(10, 10 + accepted), 100 + cycle)
+        pieces = (*(f" a{i}" for i in range(accepted)), f" own{cycle}")
         kind: Kind = "resampled" if len(drafts) > accepted else "bonus"
         text += "".join(pieces)
         yield Committed(lane, cycle, tokens, pieces, accepted, kind, "".join(pieces), total, t)
@@ -173,11 +171,9 @@ def node_at(i: int, piece: str, status: Status) -> Position:
     return Position(i, i, piece, status, 0.2, 1.0, coin, 0.2, both, both)
 
 
-def committed(
-    lane: str, cycle: int, pieces: tuple[str, ...], accepted: int, kind: str, total: int, at: float
-) -> Committed:
+def committed(lane: str, cycle: int, pieces: tuple[str, ...], kept: int, kind: str, total: int, at: float) -> Committed:
     which: Kind = "bonus" if kind == "bonus" else "resampled"
-    return Committed(lane, cycle, tuple(range(len(pieces))), pieces, accepted, which, "".join(pieces), total, at)
+    return Committed(lane, cycle, tuple(range(len(pieces))), pieces, kept, which, "".join(pieces), total, at)
 
 
 def events(cycles: int = 6, tokens: int = 15) -> list[Event]:
@@ -193,7 +189,7 @@ class Engine:
     """In place of the engine's process: `race`, the toy run by default, whatever is asked for. Measures nothing."""
 
     def __init__(self, race: Callable[..., Iterator[Any]] | None = None, models: dict[str, Any] | None = None) -> None:
-        self.race = race or (lambda **_: iter(events()))
+        self.race = race or (lambda request: iter(events()))
         self.models = models or {}
         self.targets: list[str] = []  # that ran, in turn
 
@@ -210,8 +206,13 @@ class Engine:
         yield choice
         head = live_header(request.prompt, self.models, kind, request.peer).line()
         request = replace(request, drafter=choice.drafter, k=choice.k)
-        for event in self.race(**request.arguments):
+        for event in self.race(request):
             if isinstance(event, Failed):
                 event = replace(event, reason=translate(event.reason))
             yield None if event is None else escaped(head + line(event))
             head = head if event is None else ""
+
+
+def written(answers: Iterable[Any]) -> list[str]:
+    """The lines of a session's answers, without heartbeats."""
+    return [answer.text for answer in answers if answer.name == "lines" and answer.text]

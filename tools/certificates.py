@@ -3,18 +3,15 @@
 Two pairs of models are certified: the toy pair, and the embedded models after the page's first story prompt.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any
 
 from specdec import Engine
-from specdec.proof.certify import certify, LOSSLESS, passed, rounded
+from specdec.proof.certify import certify, embedded, LOSSLESS, ModelPair, next_tokens, passed, rounded, toy
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
 from specdec.proof.mistakes import Mistake, MISTAKES
-from specdec.proof.pair import embedded, ModelPair, next_tokens, toy
 from specdec.types import DRAWS
 from specdec.ui.recorded import CERTIFICATES
 from specdec.ui.text import prompts

@@ -5,8 +5,6 @@ statement. A forked process imports the mutant instead of the file, and runs the
 not end, the mutant counts as noticed. `python -m tools.mutants [SECONDS [FILE …]]` lists the mutants that survive.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import math

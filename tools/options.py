@@ -1,7 +1,5 @@
 """Make a command line from a dataclass. Each field becomes an option with its type, default and help."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +18,8 @@ def option(default: Any, text: str, **more: Any) -> Any:
 def run(command: Callable[[Options], int], options: type[Options], arguments: Sequence[str] | None, prog: str) -> int:
     """Parse the options, run the command, and return its exit code. After a ValueError, print it and return 2."""
     try:
-        return command(options(**vars(parser(options, prog).parse_args(arguments))))
+        given = vars(parser(options, prog).parse_args(arguments)).items()
+        return command(options(**{name: tuple(value) if isinstance(value, list) else value for name, value in given}))
     except ValueError as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return 2
@@ -37,12 +36,12 @@ def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
         is_tuple = kind == tuple[int, ...] or kind == tuple[str, ...]
         convert = next((each for each in (int, float, Path, str) if each in (kind, *get_args(kind))), str)
         if more.pop("positional", False):
-            more |= {"nargs": "*", "action": Tuple, "default": default} if is_tuple else {}
+            more |= {"nargs": "*", "default": default} if is_tuple else {}
             result.add_argument(name, type=convert, **more)
         elif kind is bool:
             result.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=default, **more)
         else:
-            more |= {"nargs": "+", "action": Tuple} if is_tuple else {}
+            more |= {"nargs": "+"} if is_tuple else {}
             required = default is MISSING or (default is None and type(None) not in get_args(kind))
             result.add_argument(flag(name), type=convert, required=required, default=default, **more)
     return result
@@ -50,8 +49,3 @@ def parser(options: type[Any], prog: str) -> argparse.ArgumentParser:
 
 def flag(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
-
-
-class Tuple(argparse.Action):
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, tuple(values))

@@ -4,8 +4,6 @@ Each run takes the first example of its domain, with a fixed seed; none is selec
 to the folder of its name; the draft model's go to `--out` itself.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path

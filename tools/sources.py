@@ -3,15 +3,13 @@
 `python -m tools.sources 30` lists the entries whose last check was more than 30 days ago, oldest first.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 from specdec.paths import ASSETS
-from specdec.ui.menu import read_json
+from specdec.ui.text import read_json
 
 DAYS = 30
 
@@ -22,7 +20,7 @@ def sources() -> dict[str, list[dict[str, Any]]]:
     `systems`: how to switch speculation on. `defaults`: how an engine samples by default. `uses`: who serves with it.
     `answers`: statements in the Guide about other software. `hosts`: those in docs/hosting.md. `certified`: statements
     about engines in docs/certify-a-server.md and docs/reports. `claims`: figures that *Theory* works out.
-    `formats`: what runs the drafters of `families/formats.py`, and how docs/serving.md says that heads are read.
+    `formats`: what runs the drafters of `families/published.py`, and how docs/serving.md says that heads are read.
     """
     return read_json(ASSETS / "sources.json")  # type: ignore[no-any-return]
 

@@ -4,9 +4,6 @@ Debian's packages: clang-16, lld-16, wasi-libc, libc++-16-dev-wasm32, libclang-r
 result with the binaries in the repository, and writes nothing.
 """
 
-from __future__ import annotations
-
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -41,9 +38,7 @@ def compile_module(name: str) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.wasm", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
+    check = "--check" in sys.argv
     for name in BINARIES:
         compiled, place = compile_module(name), PLACE / name
         if not check:

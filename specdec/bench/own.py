@@ -24,10 +24,10 @@ def measure_prompts(
 ) -> DataFrame:
     """Measure every prompt with every drafter, in pairs with plain decoding.
 
-    With `k` 0, the depth of a drafter is that which `Engine.choose` expects to be fastest. Speed-ups are medians over
+    With `k` 0, the depth of a drafter is that which `Engine.prepare` expects to be fastest. Speed-ups are medians over
     `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
     """
-    cases = [Case(name, "own", temperature, k or engine.choose(name, 0, temperature).k, False) for name in drafters]
+    cases = [Case(name, "own", temperature, k or engine.prepare(name, 0, temperature).k, False) for name in drafters]
     costs = {case: probed_costs(engine.models, case, prompts[0]) for case in cases}
     with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
         pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)

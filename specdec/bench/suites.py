@@ -1,6 +1,9 @@
 """Run `specdec bench`: print a table of measured figures and, as the last line, JSON.
 
-A target with a chat template gets questions as prompts; other targets get texts to continue.
+A target with a chat template gets questions as prompts; other targets get texts to continue: those under "bench", of
+which the page uses the others. The stories and the code were written for this list. The facts were generated like the
+questions in training, but are not the same. Of each kind, we took the first six prompts for which the target's plain
+greedy text does not loop, because loops are easy to draft.
 """
 
 import contextlib
@@ -23,17 +26,26 @@ from ..figures import machine
 from ..lanes import probe
 from ..messages import Refused
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter
-from ..paths import write_text
+from ..paths import ASSETS, write_text
 from ..types import Costs
 from .digest import digests
 from .measure import Case, measure_pairs, prediction, Row, row
-from .prompts import PROMPTS, QUESTIONS
 
 TEMPERATURES = (0.0, 0.8)
 BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth themselves
 CACHED_CYCLES = 24  # `gpu.cycle.DeviceCycle` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
+
+
+def read_prompts(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
+    kinds = json.loads((ASSETS / file).read_text(encoding="utf-8"))
+    prompts = {kind: tuple(text for name in lists for text in halves.get(name, ())) for kind, halves in kinds.items()}
+    return {kind: texts for kind, texts in prompts.items() if texts}
+
+
+PROMPTS = read_prompts("prompts.json", "bench")  # texts to continue
+QUESTIONS = read_prompts("questions.json", "page", "bench", "more")  # for chat models, by the categories of SPEED-Bench
 
 
 def measure_drafters(

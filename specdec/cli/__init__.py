@@ -19,20 +19,17 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..messages import Refused
-from . import commands
-from .certify import certify
-from .doctor import doctor
+from . import commands, judges
 from .render import tell
 from .run import run
-from .trace import trace
 
 NEAR = 0.65  # similarity of a word to a command's name that makes it a typing error
 OUTPUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF}  # of a write to a file that has no name here
-JUDGES = ("certify", "doctor", "prove", "trace")  # their exit code 1 is a verdict, so no failure may end with it
+JUDGES = [command.__name__ for command in judges.COMMANDS]  # exit code 1 is a verdict, so no failure may end with it
 STOPPED = 130  # the usual exit code after Ctrl-C
 
 app = typer.Typer(help=__doc__, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (run, trace, certify, doctor, *commands.COMMANDS):
+for command in (run, *judges.COMMANDS, *commands.COMMANDS):
     app.command()(command)
 
 

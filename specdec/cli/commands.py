@@ -1,4 +1,4 @@
-"""Define the commands that need no file of their own. Each command imports slow modules only when it is called."""
+"""Define the commands beside `run` and those that judge. Each imports slow modules only when it is called."""
 
 import functools
 import os
@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..messages import Refused
-from ..methods import DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS, rule_facts
+from ..methods import EMBEDDED, ROUNDED
 from ..types import MAX_DRAFT_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -17,6 +17,7 @@ Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
 KEY = "SPECDEC_SERVER_KEY"  # the environment variable that has a server's key
 Drafts = Annotated[list[str], Option(help="a draft model, EAGLE-3 head or Medusa heads for --target; may be repeated")]
 Plain = Annotated[str, Option(help="the address of a second server: same model, no speculation")]
+Target = Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")]
 
 
 def app(
@@ -103,20 +104,6 @@ def get(
     print(hub.find(name))
 
 
-def prove(
-    verifier: Annotated[Path | None, Argument(help="a file that defines verify(tokens, p, q, sampler)")] = None,
-    rule: Annotated[str, Option(help=f"which shipped rule to prove: {', '.join(RULE_FACTS)}")] = DEFAULT_RULE,
-) -> int:
-    """Prove that the shipped loop, or your own verifier, is lossless: enumerate every random path on toy models.
-
-    The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
-    """
-    rule_facts(rule)  # raises Refused at once for one that does not exist
-    from ..proof.prove import judge, prove_rule
-
-    return judge(verifier) if verifier else prove_rule(rule)
-
-
 def train(
     target: Annotated[str, Option(help="a folder, a GGUF file, or a name on the Hub", show_default=False)],
     out: Annotated[Path, Option(help="a new folder; a repeated command continues in it", show_default=False)],
@@ -148,7 +135,7 @@ def train(
 
 
 def bench(
-    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
+    target: Target = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
     device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "cpu",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
@@ -184,7 +171,7 @@ def bench(
 
 def export(
     out: Annotated[Path, Option(help="the folder to write into", show_default=False)],
-    target: Annotated[str, Option(help="embedded, smollm2, a folder, a GGUF file, or a name on the Hub")] = EMBEDDED,
+    target: Target = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
 ) -> None:
     """Write a target and its drafters as folders that vLLM, SGLang and transformers read."""
@@ -209,4 +196,4 @@ def site(
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 
 
-COMMANDS = (app, get, prove, train, bench, export, site)
+COMMANDS = (app, get, train, bench, export, site)

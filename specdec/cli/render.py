@@ -15,7 +15,7 @@ from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
 from ..traces.drawn import MARKS, printable
 
 if TYPE_CHECKING:
-    from ..servers.base import Facts
+    from ..servers.answers import Facts
 
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"
@@ -95,13 +95,8 @@ def describe_run(
             ("by default", note),
             ("verification", f"{settings.rule}, {lossless}"),
         ]
-    rows += [
-        ("speculative", figure(spec.tokens_per_second, 1, "tokens/s")),
-        (
-            "plain decoding",
-            figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given",
-        ),
-    ]
+    plain_rate = figure(plain.tokens_per_second, 1, "tokens/s") if has_plain else "– no --plain server given"
+    rows += [("speculative", figure(spec.tokens_per_second, 1, "tokens/s")), ("plain decoding", plain_rate)]
     for name in [lane for lane in started if lane not in (SPECULATIVE, PLAIN)]:
         peer = LaneStats.from_events(events, name)
         unit = "tokens/s" if peer.ids == plain.ids else TEXT_DIFFERS

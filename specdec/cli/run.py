@@ -1,26 +1,24 @@
 """Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
-import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
 from ..events import Event, PLAIN, SPECULATIVE
 from ..lanes.interleave import broken_off
-from ..messages import Refused
+from ..messages import Refused, Step
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
-from ..progress import Step
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.drawn import printable
-from ..traces.file import Header
+from ..traces.file import Header, live_header, Trace
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render
 
@@ -33,17 +31,9 @@ def drafters(target: str = EMBEDDED) -> list[str]:
     return [m.name for m in METHODS.values() if m.embedded or target != EMBEDDED]
 
 
-def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` with an argument for the prompt and a flag for each other setting."""
-    others = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY]
-    flags = [make_flag(setting, setting.flag or Flag(setting.type_, setting.default)) for setting in SETTINGS.values()]
-    wrapper: Any = functools.wraps(command)(lambda **values: command(**values))
-    wrapper.__signature__ = inspect.Signature([*flags, *others], return_annotation=int)
-    wrapper.__annotations__ = {p.name: p.annotation for p in (*flags, *others)} | {"return": int}
-    return cast(Callable[..., int], wrapper)
-
-
-def make_flag(setting: Setting, flag: Flag) -> Parameter:
+def make_flag(setting: Setting) -> Parameter:
+    """Make the argument for the prompt, or the flag for any other setting."""
+    flag = setting.flag or Flag(setting.type_, setting.default)
     about = flag.help or setting.help
     if setting.name == "drafter":
         about += f"; of the embedded target: {', '.join(drafters())}"
@@ -54,7 +44,6 @@ def make_flag(setting: Setting, flag: Flag) -> Parameter:
     return Parameter(setting.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
 
 
-@with_settings
 def run(
     *,
     context: Context,
@@ -115,6 +104,15 @@ def run(
     return int(broken_off(events) is not None)
 
 
+# Typer makes the command's arguments from the following attributes.
+PARAMETERS = [
+    *map(make_flag, SETTINGS.values()),
+    *(p for p in inspect.signature(run, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY),
+]
+run.__annotations__ = {p.name: p.annotation for p in PARAMETERS} | {"return": int}
+run.__signature__ = inspect.Signature(PARAMETERS, return_annotation=int)  # type: ignore[attr-defined]
+
+
 def show_step(step: Step | None) -> None:
     """Print what the run waits for in one changing line on stderr, if that is a terminal; None empties the line."""
     if sys.stderr.isatty():
@@ -137,10 +135,9 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     """Print a server's text as it arrives, then its cycles. Raises ServerError for errors before text is requested."""
     from ..servers import lane
     from ..servers.connect import connect_pair
-    from ..traces import file as trace
 
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
-    header = trace.live_header(request.prompt, lane.about(server, plain))
+    header = live_header(request.prompt, lane.about(server, plain))
     lanes = (SPECULATIVE, PLAIN) if plain else (SPECULATIVE,)
     header = replace(header, lanes=lanes, machine={})  # the machine of the server is unknown
     sys.stdout.write(request.prompt)
@@ -158,7 +155,5 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
 
 def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> None:
     """Write the run to `path`, if there is one and anything ran."""
-    from ..traces.file import Trace
-
     if path is not None and events:
         Trace(replace(header, source="recorded"), tuple(events)).save(path)

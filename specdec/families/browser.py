@@ -1,7 +1,4 @@
-"""Make the files that the browser's engine fetches. This works for the embedded family and for SmolLM2.
-
-The app runs this module as a child process, so that the app does not import torch.
-"""
+"""Make the files that the browser's engine fetches; the app, which imports no torch, runs this as a child process."""
 
 import sys
 from pathlib import Path

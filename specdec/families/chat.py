@@ -45,10 +45,7 @@ class Chat:
         return [*before, *ids_of(prompt, tokenizer), *after]
 
     def conversation(self, messages: Messages, tokenizer: Tokenizer) -> list[int]:
-        """Encode messages, each with `role` and `content`. Control tokens come from the template alone.
-
-        Raises Refused if the template does not contain each message once and in order.
-        """
+        """Encode the messages of a chat. Raises Refused unless the template contains each once, and in order."""
         marks = [f"{MESSAGE}-{i}-" for i in range(len(messages))]
         marked = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
         (rest,), tokens = render(self.template, self.controls, [marked]), list[int]()
@@ -60,9 +57,9 @@ class Chat:
             tokens += [*with_controls(before, tokenizer), *ids_of(content, tokenizer)]
         return [*tokens, *with_controls(rest, tokenizer)]
 
-    def around(self, tokenizer: Tokenizer) -> tuple[int, int]:
-        """Return how many tokens of the template come before and after a prompt."""
-        return len(with_controls(self.before, tokenizer)), len(with_controls(self.after, tokenizer))
+    def around(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+        """Return the template's tokens before and after a prompt."""
+        return with_controls(self.before, tokenizer), with_controls(self.after, tokenizer)
 
 
 def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
@@ -81,10 +78,7 @@ def load_chat(place: Path) -> Chat | None:
 
 
 def make_chat(template: str, controls: Mapping[str, str]) -> Chat:
-    """Render a template around a placeholder, with thinking switched off if possible.
-
-    Raises Refused if the template cannot be rendered, or does not contain the prompt exactly once.
-    """
+    """Render a template around a placeholder, without thinking if possible. Raises Refused unless it has just one."""
     questions = ([{"role": "user", "content": content}] for content in (MESSAGE, f" {MESSAGE} "))
     bare, spaced = render(template, controls, list(questions))
     before, prompt, after = bare.partition(MESSAGE)

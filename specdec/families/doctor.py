@@ -1,6 +1,6 @@
 """Find out why a target rejects the drafts of a head: read the head by other conventions, one by one and in pairs.
 
-The measure is the overlap β = Σ min(p, q), the chance that a draft from q is accepted, by place in a draft, along texts
+The measure is the overlap β = Σ min(p, q), the chance that a draft from q is accepted, by place in a draft, in texts
 that the target writes itself. The target reads its texts once, and only the head is computed anew. Rotary positions are
 relative, so it does not matter from which number a head counts them.
 """
@@ -35,8 +35,7 @@ from ..paths import ASSETS
 from ..types import SamplingParams
 from . import hub
 from .chat import Chat
-from .formats import head_format
-from .published import head_of
+from .published import head_format, head_of
 from .zoo import Family, LoadedMethod
 
 PLACES = 4  # tokens of each draft
@@ -116,19 +115,22 @@ class Attempt:
         return self.overlaps.mean(0).tolist() if len(self.overlaps) else []
 
     @property
+    def kept(self) -> Tensor:
+        """The expected number of accepted tokens of each draft."""
+        return self.overlaps.cumprod(-1).sum(-1)
+
+    @property
     def score(self) -> float:
-        """The expected number of accepted tokens of a draft."""
-        return float(self.overlaps.cumprod(-1).sum(-1).mean()) if len(self.overlaps) else 0.0
+        return float(self.kept.mean()) if len(self.kept) else 0.0
 
     @property
     def drafts_well(self) -> bool:
         return bool(self.by_place) and self.by_place[0] > max(WEAK, 2 * self.chance)
 
     def beats(self, other: Attempt) -> bool:
-        if not len(self.overlaps) or not len(other.overlaps):  # one of them cannot be loaded
+        if not self.by_place or not other.by_place:  # one of them cannot be loaded
             return self.drafts_well
-        mine, theirs = (one.overlaps.cumprod(-1).sum(-1) for one in (self, other))
-        gain = float(mine.mean() - theirs.mean())
+        mine, theirs, gain = self.kept, other.kept, self.score - other.score
         if any(way.texts for way in (*self.conventions, *other.conventions)):
             error = float(mine.var() / len(mine) + theirs.var() / len(theirs)) ** 0.5
             return gain > max(LEAST_GAIN_OF_TEXTS, ERRORS * error)
@@ -178,7 +180,8 @@ class Examination:
         with hub.reading(folder):
             self.config, self.weights = read_config(folder), dict(open_weights(folder))
         self.stored = draft_dtype(family.target.device) if is_packed(folder) else None
-        if head_format(self.config, self.weights) not in KINDS:
+        self.form = head_format(self.config, self.weights)
+        if self.form not in KINDS:
             raise Refused("this is a draft model; the doctor examines heads, which read the target's states")
         self.ways = conventions(self.config, self.weights, family, prompts[: TEXTS // 2])
 
@@ -188,7 +191,8 @@ class Examination:
         for way in conventions:
             weights = way.tensors(weights)
         try:
-            part = head_of(with_edits(self.config, conventions), weights, self.family.target, self.stored)
+            config = with_edits(self.config, conventions)
+            part = head_of(self.form, config, weights, self.family.target, self.stored)
         except (KeyError, IndexError, RuntimeError) as error:
             raise Refused(f"it cannot be loaded: {error}") from error
         if not all(way.normed for way in conventions):

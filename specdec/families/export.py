@@ -20,8 +20,7 @@ from ..messages import Refused
 from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
 from ..models.reduced import MAP, READS, WRITES
 from . import chat, hub, presets
-from .formats import head_format
-from .published import eagle3_taps, load_tokenizer
+from .published import eagle3_taps, head_format, load_tokenizer
 from .zoo import draft_folders, target_folder, tokenizer_folder
 
 TARGET = "target"

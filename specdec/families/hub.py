@@ -10,22 +10,21 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import children
 from ..figures import machine
-from ..messages import Refused, TranslatableText
+from ..messages import Refused, Step, TranslatableText
 from ..methods import EMBEDDED, ROUNDED
 from ..models import gguf_header
 from ..models.files import prefix_errors
 from ..paths import FAMILY
-from ..progress import Step
 from . import smollm2
 
 # The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.
@@ -40,10 +39,7 @@ HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for a
 
 
 def find(name: str | Path) -> Path:
-    """Return the path of model `name`: a folder, a GGUF file, or a name on the Hub, which is downloaded if necessary.
-
-    Raises Refused if it cannot be found or downloaded.
-    """
+    """Return the path of a folder, GGUF file or name on the Hub, which is downloaded if necessary, or raise Refused."""
     if is_on_disk(name):
         return Path(name)
     with fetching(str(name)):
@@ -148,9 +144,6 @@ def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
         raise Refused(TranslatableText("The download broke off. Try again: what has arrived is kept."))
 
 
-# ---- the child process ----
-
-
 @dataclass
 class Progress:
     """A download's progress: `finished` bytes are in complete files, and the file `part` is in progress."""
@@ -212,10 +205,7 @@ def download_smollm2(progress: Progress) -> None:
 
 
 def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[str, str] | None = None) -> None:
-    """Download `url` to `file`, continuing an earlier attempt. Raises ValueError if its SHA-256 is not `digest`.
-
-    This is needed because huggingface_hub's `snapshot_download` (2.4, November 2026) does not resume a download.
-    """
+    """Download `url` to `file`, or go on with it (huggingface_hub 2.4 cannot). Raises ValueError for a wrong digest."""
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import HfHubHTTPError, WeakFileLock
     from huggingface_hub.utils.sha import sha_fileobj
@@ -239,19 +229,21 @@ def fill(file: Path, url: str, digest: str, progress: Progress, headers: dict[st
 
 def main(memory: int, names: Sequence[str]) -> None:
     """Fetch checkpoints. Print progress each half second, and finally the result, as lines of JSON."""
-    progress, ended, result = Progress(names[0]), threading.Event(), dict[str, Any](ended=True)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # the pipe that `fetch` reads
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes to stderr
-
-    def report() -> None:
-        while True:
+    progress = Progress(names[0])
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(fetch_missing, memory, names, progress)
+        running = True
+        while running:
             state = {"text": progress.name, "done": progress.done, "total": progress.total}
             print(json.dumps(state), file=sink, flush=True)
-            if ended.wait(REPORT_EVERY_S):
-                break
+            running = bool(wait([result], REPORT_EVERY_S).not_done)
+    print(json.dumps(result.result()), file=sink, flush=True)
 
-    reporter = threading.Thread(target=report, daemon=True)
-    reporter.start()
+
+def fetch_missing(memory: int, names: Sequence[str], progress: Progress) -> dict[str, Any]:
+    """Fetch what is not here. Return `ended`, or the template and values of the sentence that says what is wrong."""
     from huggingface_hub.utils import disable_progress_bars  # imported late, as it takes a second
 
     disable_progress_bars()
@@ -259,15 +251,11 @@ def main(memory: int, names: Sequence[str]) -> None:
         try:
             with fetching(name):
                 if not is_here(name):
-                    progress = Progress(name)
+                    progress.name, progress.total, progress.finished = name, 0, 0
                     download(name, memory, progress)
         except Refused as error:
-            sentence = error.args[0]
-            result = {"template": sentence.template, "values": sentence.values}
-            break
-    ended.set()
-    reporter.join()
-    print(json.dumps(result), file=sink, flush=True)
+            return {"template": error.args[0].template, "values": error.args[0].values}
+    return {"ended": True}
 
 
 if __name__ == "__main__":

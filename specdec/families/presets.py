@@ -1,7 +1,4 @@
-"""Parse pairs of published models. A pair is written `TARGET + DRAFT`; each part is a name on the Hub or a path.
-
-The page's menu uses this module, so it does not import torch.
-"""
+"""Parse pairs of published models, `TARGET + DRAFT`, each a name on the Hub or a path. The menu needs no torch here."""
 
 import contextlib
 import os
@@ -71,10 +68,7 @@ def is_model(name: str) -> bool:
 
 
 def has_chat_template(spec: str) -> bool:
-    """Return whether a pair's target has a chat template.
-
-    Return True for a target that is not on this machine yet, because most targets have a template.
-    """
+    """Return whether a pair's target has a chat template. One that is not here yet is assumed to have one."""
     pair = parse_pair(spec)
     if pair is None or pair.target == SMOLLM2:
         return pair is not None
@@ -90,10 +84,7 @@ def host_pair() -> str:
 
 
 def allowed_pairs() -> tuple[str, ...] | None:
-    """Return the pairs that a visitor may name; None if any is allowed.
-
-    If the host lists none, a page that others can reach allows only the host's pair, since any other is a download.
-    """
+    """Return the pairs that a visitor may name; None: any. By default, others may name only the host's."""
     listed = exposure.host.pairs
     if listed is None and exposure.limits().any_pair:
         return None

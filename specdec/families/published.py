@@ -1,4 +1,4 @@
-"""Load models and drafters, published ones and our own. `formats.py` recognises drafters.
+"""Recognise and load models and drafters, published ones and our own.
 
 Supported: EAGLE-3 and 3.1, Medusa 1, MTP layers, DFlash, DSpark, and draft models, also with the target's embeddings.
 Anything else, or a drafter that does not fit the target, raises Refused with the reason. Checkpoints run no code.
@@ -7,7 +7,8 @@ Anything else, or a drafter that does not fit the target, raises Refused with th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,60 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..text import Pieces
 from . import gguf_tokenizer, hub
-from .formats import head_format
 
 MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
 
 Model = Transformer | HuggingFaceModel
+
+ENGINES = "vLLM and SGLang run it"
+VLLM = "vLLM runs it"
+WHOLE = {"embed_tokens.weight", "layers.0.input_layernorm.weight", "norm.weight"}  # what every language model has
+LOADED = "EAGLE-3 and 3.1, DFlash, DSpark, Medusa 1, MTP layers in a file of their own, and draft models"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of drafters. Those with `runs` are refused."""
+
+    name: str
+    types: str  # pattern of the types in config.json; "": its config.json names none
+    tensors: str  # pattern of a tensor's name that no other format has; of all that fit, the first format counts
+    runs: str = ""  # what runs it
+
+
+FORMATS = (
+    Format("DFlash 2", r"dflash2", r"^never$", VLLM),
+    Format("a DSpark drafter for Gemma", r"gemma\w*dspark", r"^never$", "vLLM and its authors' DeepSpec run it"),
+    Format("Domino", r"domino", r"^domino|^embed_proj", "its authors' SpecForge runs it"),
+    Format("P-EAGLE", r"p_?eagle", r"^mask_hidden$", VLLM),
+    Format("EAGLE-3 with DeepSeek's attention", r"eagle3deepseek|deepseek\w*eagle3", r"self_attn\.kv_a_proj", VLLM),
+    Format("Hydra", r"hydra", r"^hydra", "its authors' code runs it (github.com/zankner/Hydra)"),
+    Format("an MLP speculator", r"mlp_?speculator", r"^speculator\.", "vLLM ran it before its engine V1"),
+    Format("ReDrafter", r"redrafter|recurrentdraft", r"^drafter\.|rnn_u\.weight$", "TensorRT-LLM runs it"),
+    Format("MiMo's MTP layers", r"mimo\w*mtp|mimo_mtp", r"mtp_layers\.\d+\.", ENGINES),
+    Format("Qwen3-Next's MTP layers", r"qwen3_?(next|5)\w*mtp", r"^mtp\.", ENGINES),
+    Format("DeepSeek's MTP layers inside a model", r"deepseek_?mtp|glm\w*mtp", r"layers\.\d+\.eh_proj\.", ENGINES),
+    Format("reduced", r"", r"^reads\.weight$"),
+    Format("block", r"dflash|dspark", r"^hidden_norm\.weight$"),
+    Format("eagle3", r"eagle_?3", r"^d2t$|^midlayer\.|layers\.0\.hidden_norm\."),
+    Format("EAGLE-1 or EAGLE-2", r"eagle", r"^fc\.weight$", ENGINES),
+    Format("medusa", r"medusa", r"^(medusa_head\.)?\d+\.\d+\.linear\.weight$"),
+    Format("mtp", r"", r"^eh_proj\.weight$"),
+)
+
+
+def head_format(config: Mapping[str, Any], tensors: Iterable[str]) -> str:
+    """Return the `name` of a drafter's format; "" for a draft model. Raises Refused if it is not loaded here."""
+    stated = (config.get("speculators_model_type"), *(config.get("architectures") or ()), config.get("model_type"))
+    types = [str(name).lower() for name in stated if name]
+    names = {name.removeprefix("model.") for name in tensors}
+    by_type = (form for kind in types for form in FORMATS if form.types and re.search(form.types, kind))
+    by_tensor = (form for form in FORMATS if any(re.search(form.tensors, name) for name in names))
+    is_model = names >= WHOLE and "fc.weight" not in names
+    form = next(by_type, None) or (None if is_model else next(by_tensor, None))
+    if form is not None and form.runs:
+        raise Refused(f"this is {form.name}, which is not loaded here; {form.runs}. SpecDec loads {LOADED}")
+    return "" if form is None else form.name
 
 
 def load_model(folder: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Model:
@@ -58,26 +108,25 @@ def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
-    """Load a drafter that uses the target's states or embeddings. Return None if `weights` hold no such drafter.
-
-    The class of each kind decides which of its matrices are rounded to the dtype `stored`.
-    """
+    """Load a drafter that uses the target's states or embeddings, matrices rounded to `stored`. None: there is none."""
     has_config = gguf_header.is_file(folder) or (folder / "config.json").is_file()
     config = read_config(folder) if has_config else {}
-    form = head_format(config, weights)
+    if not (form := head_format(config, weights)):
+        return None
     try:
-        return head_of(config, weights, target, stored) if form else None
+        return head_of(form, config, weights, target, stored)
     except ValueError as error:
         raise Refused(f"{error}; `specdec doctor` tells what is wrong with a head") from error
 
 
 def head_of(
-    config: Mapping[str, Any], weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None
+    form: str,
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    target: LoadedModel,
+    stored: torch.dtype | None,
 ) -> Any:
-    """Make the drafter of a config.json ({} if there is none) and its tensors. See `load_head`."""
-    form = head_format(config, weights)
-    if not form:
-        return None
+    """Make the drafter of the format `form` from a config.json ({} if there is none) and tensors. See `load_head`."""
     if not isinstance(target, Transformer):
         raise Refused("heads need a target that SpecDec's own decoder runs; use a plain draft model for this target")
     if "trained" in config:
@@ -177,10 +226,7 @@ def end_tokens(folder: Path) -> frozenset[int]:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Load the folder's tokenizer.json, or the tokenizer in a GGUF file.
-
-    Truncation and padding are switched off, because they serve only batches in training.
-    """
+    """Load tokenizer.json, or the tokenizer in a GGUF file, without truncation and padding, which serve training."""
     if gguf_header.is_file(folder):
         return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
     try:
@@ -210,10 +256,7 @@ def shared_vocabulary(target: LoadedModel, tokenizer: Tokenizer) -> int:
 
 
 def cut_vocabulary(model: LoadedModel, count: int) -> None:
-    """Cut the model's vocabulary to `count` ids. Raises Refused if the model has fewer.
-
-    This removes padding, so that no id without a token is drafted or sampled.
-    """
+    """Cut padding, so that no id without a token is drafted or sampled. Raises Refused if fewer are there."""
     if model.vocabulary < count:
         raise Refused(f"the model's vocabulary has {model.vocabulary} tokens, but the target's has {count}")
     if model.vocabulary > count:

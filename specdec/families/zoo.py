@@ -1,7 +1,4 @@
-"""Load models by name: the embedded family, a folder that `tools.train` wrote, or a pair of a target and its drafters.
-
-An `Engine` owns a loaded family. Runs do not change its models.
-"""
+"""Load models by name: the embedded family, a folder that `tools.train` wrote, or a target with its drafters."""
 
 import math
 import os
@@ -86,10 +83,7 @@ class Family:
         return self.drafts.get(DRAFT_MODEL)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
-        """Make a view of the target and a new drafter for one run of at most `capacity` tokens.
-
-        Raises Refused for an unknown drafter, and for one that adapts before `probe` has measured what it wraps.
-        """
+        """Make a view of the target and a new drafter for a run of `capacity` tokens. Raises Refused if it cannot."""
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -100,7 +94,8 @@ class Family:
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
         drafter.name = name  # several drafters can be of the same class
         if isinstance(drafter, CopyingDrafter) and self.chat is not None:
-            drafter.around = self.chat.around(self.tokenizer)
+            before, after = self.chat.around(self.tokenizer)
+            drafter.around = len(before), len(after)
         if wrapped:
             if name not in self.costs:
                 raise Refused(f"{requested} chooses its depth by the costs of {name}: measure them first")
@@ -171,10 +166,9 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
 
 
 def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Load a family. `name` is "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`).
+    """Load "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`), on "cpu", "cuda" or "auto".
 
-    Without `dtype`, `ROUNDED` or `fastest_dtype` decides. `device` is "cpu", "cuda" or "auto" (`resolve_device`).
-    Raises Refused for a dtype of `CODE_TYPES` on a GPU, or if transformers runs the model.
+    Without `dtype`, `ROUNDED` or `fastest_dtype` decides. Raises Refused for what cannot be loaded.
     """
     device = resolve_device(device)
     dtype = dtype or dtype_of(ROUNDED.get(name))
@@ -188,10 +182,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
-    """Return the dtype in which a target of precision `dtype` computes, and the dtype of its matrices.
-
-    They differ only on a CPU: a target of codes, or of bfloat16 in our C++ layers, computes in float32.
-    """
+    """Return the dtypes to compute in and of the matrices. On a CPU, codes, and bfloat16 in C++, compute in float32."""
     if dtype in CODE_TYPES and torch.device(device).type != "cpu":
         raise Refused(f"{precision_name(dtype)} runs only on a CPU; leave out --dtype or --device")
     computes_in_float32 = dtype in CODE_TYPES or (dtype == torch.bfloat16 and native.runs_on(device))
@@ -250,10 +241,9 @@ def methods_for(part: Any, target: LoadedModel) -> list[Method]:
 
 
 def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Load a target and any number of drafters for it. Drafters are recognised by their tensors.
+    """Load a target, which can be a family's, and drafters for it: folders, GGUF files, or names on the Hub.
 
-    Each is a folder, a GGUF file, or a name on the Hub; the target can also be that of a family. If two drafters have
-    the same method, the second is called METHOD:FOLDER. Raises Refused for anything that cannot be loaded.
+    Of two with the same method, the second is called METHOD:FOLDER. Raises Refused for what cannot be loaded.
     """
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
@@ -280,10 +270,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
 
 
 def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Family:
-    """Make a family of causal language models of transformers, which stay as they are, and a fast tokenizer.
-
-    Raises Refused for a model or tokenizer that cannot be used, or a draft with a smaller vocabulary.
-    """
+    """Make a family of transformers' causal language models, which stay as they are, or raise Refused."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise Refused("name the tokenizer of a model in memory: Engine(model, tokenizer=tokenizer), a fast one")
@@ -349,10 +336,7 @@ def stored_bytes(place: Path) -> int:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """Return bfloat16 if the hardware or `native.cpp` multiplies it, else float32. On a CPU, small models get float32.
-
-    On a CPU, a product with a small matrix [192, 576] takes 27 µs in bfloat16, and 6 µs in float32.
-    """
+    """Return bfloat16 if hardware or `native.cpp` multiplies it, else float32. Small models are faster in float32."""
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
     if stored_bytes(folder) <= SMALL:
@@ -363,10 +347,9 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 @torch.inference_mode()
 def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
-    """Time short passes with several numbers of threads; return the fastest. Many threads slow down small matrices.
+    """Time short passes; return the fastest number of threads, at most OMP_NUM_THREADS. Many slow down small matrices.
 
-    A number in OMP_NUM_THREADS is an upper limit. `spared_cores` are left to other programs, because a thread that
-    shares its core delays a whole matrix product.
+    `spared_cores` are left to other programs, because a thread that shares its core delays a whole matrix product.
     """
     most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
     most = max(1, min(most, int(limit)) if limit.isdecimal() else most)

@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +27,8 @@ def busy() -> bool:
 
 def processor() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    named = re.search("^model name.*?:(.*)", info.read_text(errors="replace"), re.MULTILINE) if info.exists() else None
+    return named[1].strip() if named else platform.processor() or platform.machine()
 
 
 def free_memory() -> int | None:
@@ -50,7 +48,6 @@ def room(device: str) -> int:
     """Return how many bytes a model may take on a device: "cpu", "cuda", or "auto" for a GPU if there is one.
 
     A program without torch takes a GPU for empty, since the engine's process frees the pair that it holds there.
-    If nothing is known, it is `ANY`.
     """
     torch = sys.modules.get("torch")
     if torch is not None and device.startswith("cuda"):
@@ -60,10 +57,7 @@ def room(device: str) -> int:
 
 
 def give_memory_back() -> None:
-    """Let glibc return large pieces of memory to the system as soon as they are free.
-
-    By default, pieces of up to 32 MB can stay on glibc's heap.
-    """
+    """Let glibc return large pieces of memory to the system as soon as they are free; it can keep up to 32 MB each."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 

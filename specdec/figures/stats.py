@@ -2,14 +2,12 @@
 
 In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if at least one of its
 nodes is judged, and passed if one is accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted.
-In a chain, each level is one node.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from statistics import fmean, median
 from typing import Any
 
@@ -45,7 +43,7 @@ class LaneStats:
     ids: list[int] = field(default_factory=list)
 
     @classmethod
-    def from_events(cls, events: Iterable[Event], lane: str) -> LaneStats:
+    def from_events(cls, events: Iterable[Event], lane: str) -> "LaneStats":
         stats = cls()
         parents: tuple[int, ...] = ()
         verified: Verified | None = None
@@ -84,10 +82,7 @@ class LaneStats:
         return stats
 
     def _judge(self, verified: Verified, committed: Committed, parents: tuple[int, ...]) -> None:
-        """Count the levels of the draft that were judged, and those that were passed.
-
-        Nodes after the end of the text do not count.
-        """
+        """Count the levels of the draft that were judged, and those that were passed, up to the end of the text."""
         passed: list[bool] = []
         depths = Tree(parents).depths()
         for position in verified.positions:
@@ -97,12 +92,8 @@ class LaneStats:
             level = depths[position.node] - 1
             passed += [False] * (level + 1 - len(passed))
             passed[level] |= position.status == "accepted"
-        for level, accepted in enumerate(passed):
-            if level == len(self.judged_at):
-                self.judged_at.append(0)
-                self.accepted_at.append(0)
-            self.judged_at[level] += 1
-            self.accepted_at[level] += accepted
+        self.judged_at = added(self.judged_at, [1] * len(passed))
+        self.accepted_at = added(self.accepted_at, passed)
 
     @property
     def drafting_cycles(self) -> int:
@@ -146,16 +137,13 @@ class LaneStats:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A speculative lane and plain decoding of the same prompt. Costs are in units of one plain step.
-
-    In a race, plain decoding is another lane. In the bench it is the faster of the plain runs right before and after.
-    """
+    """A speculative lane, and plain decoding of the same prompt (in the bench, the faster run of two beside it)."""
 
     speculative: LaneStats
     plain: LaneStats
 
     @classmethod
-    def from_events(cls, events: Iterable[Event]) -> Comparison:
+    def from_events(cls, events: Iterable[Event]) -> "Comparison":
         events = list(events)
         return cls(LaneStats.from_events(events, SPECULATIVE), LaneStats.from_events(events, PLAIN))
 
@@ -176,9 +164,9 @@ class Comparison:
 
     @property
     def machine_busy(self) -> bool:
-        """Whether the measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
+        """Whether our measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
 
-        False if a server computed a lane. `Trace.summary` and `race/measure.js` also consider the load before the run.
+        `Trace.summary` and `race/measure.js` also consider the load before the run.
         """
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
@@ -231,18 +219,17 @@ def pooled_tau(lanes: Sequence[LaneStats]) -> float:
 
 def pooled_alpha(lanes: Sequence[LaneStats]) -> list[float]:
     """Return accepted / judged by position over all runs."""
-    rates = []
-    for place in range(max((len(lane.judged_at) for lane in lanes), default=0)):
-        judged = [lane for lane in lanes if place < len(lane.judged_at)]
-        rates.append(sum(lane.accepted_at[place] for lane in judged) / sum(lane.judged_at[place] for lane in judged))
-    return rates
+    accepted, judged = added(*(lane.accepted_at for lane in lanes)), added(*(lane.judged_at for lane in lanes))
+    return [a / n for a, n in zip(accepted, judged, strict=True)]
+
+
+def added(*counts: Sequence[int]) -> list[int]:
+    """Add up lists of counts place by place; a missing place counts 0."""
+    return list(map(sum, zip_longest(*counts, fillvalue=0)))
 
 
 def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
-    """Summarise several races: acceptance pooled over all cycles, medians of costs, times, speeds and speed-ups.
-
-    Speeds are tokens per second after the first token. An unknown figure is None.
-    """
+    """Summarise several races: acceptance pooled over all cycles, and medians of the rest; None for what is unknown."""
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
     return {

@@ -30,12 +30,10 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
     return expected_tokens(alpha, k) / (k * c + v + o)
 
 
-def accounted_speedup(
-    tau: float, drafted: float, c: float, v: float, o: float, share: float = 1.0, step: float = 1.0
-) -> float:
-    """Return the speed-up that follows from tokens per cycle and costs.
+def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:
+    """Return the speed-up of `tau` tokens per cycle, if a `share` of the cycles drafts `drafted` tokens.
 
-    A `share` of the cycles has a draft of `drafted` tokens. Each other cycle has no draft, and its pass costs `step`.
+    Each other cycle has no draft, and its pass costs `step`.
     """
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 

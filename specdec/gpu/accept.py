@@ -6,8 +6,6 @@ K is the number of drafts (0 in plain decoding), V the size of the vocabulary. T
 Every index is a tensor of shape [1]: for `x[i]` with a scalar tensor i, torch would copy i to the host and wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,9 +44,8 @@ def accept(
 ) -> Outcome:
     """Verify the first `limit` [1] drafts. `drafted` [K] was drawn from `distributions` [K, V] (None: point masses).
 
-    `rows` [K + 1, V] are the target's distributions. `coins` [K] decide on the drafts, and `uniform` [1]
-    draws the target's own token; both are float64 in [0, 1). Drafts beyond `limit` are ignored, so that the last cycles
-    of a text can use the same graph.
+    `rows` [K + 1, V] are the target's distributions. `coins` [K] decide on the drafts, and `uniform` [1] draws the own
+    token; both are float64 in [0, 1). Drafts beyond `limit` are ignored, so that a text's end can use the same graph.
     """
     k = len(drafted)
     p = rows[:k].gather(1, drafted[:, None])[:, 0].double()
@@ -99,7 +96,7 @@ class Record:
     finite: bool
 
     @classmethod
-    def unpack(cls, values: list[float]) -> Record:
+    def unpack(cls, values: list[float]) -> "Record":
         accepted, token, limit, sound, finite = values[:HEAD]
         k, n = (len(values) - HEAD) // 4, int(limit)
         drafted, p, q, u = (tuple(values[HEAD + k * i : HEAD + k * i + n]) for i in range(4))
@@ -120,8 +117,7 @@ class Record:
 def numbers(seed: int, lengths: int, k: int) -> Tensor:
     """Draw a run's random numbers. A cycle after i tokens of text uses row i.  # float64 [lengths, 1 + 2 K]
 
-    A row has one number for the target's own token, K for coins, and K for the drafter. The host draws the numbers, so
-    that a seed gives the same numbers on every device.
+    A row has one number for the target's own token, K for coins, and K for the drafter. All devices get the same ones.
     """
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(lengths, 1 + 2 * k, dtype=torch.float64, generator=generator)

@@ -91,10 +91,7 @@ class DeviceCycle:
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Prefill the target with the prompt and draw the first token. The text will grow to at most `end` tokens.
-
-        The draft reads the prompt later, so that the first token does not wait for it.
-        """
+        """Prefill the target, and draw the first of at most `end` tokens. The draft reads the prompt after that."""
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
         for moment in MOMENTS[:3]:
@@ -111,10 +108,7 @@ class DeviceCycle:
 
     @torch.inference_mode()
     def prepare(self, first: int, end: int, depths: Iterable[int] = ()) -> None:
-        """Capture the graphs for texts of `first` to `end` tokens. Called before `begin`, it adds to no cycle's time.
-
-        `depths` are the values of K that cycles will use, by default only the largest.
-        """
+        """Capture graphs before `begin`, for texts of `first` to `end` tokens and K in `depths` (none: the largest)."""
         if self.graphs.reason:
             return
         self.length.fill_(2)  # warm-ups run on a text of two tokens: no draft can begin on a shorter one

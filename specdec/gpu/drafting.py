@@ -23,8 +23,6 @@ from .graphs import StaticDecoder
 
 # What drafts: a model, heads, the target's first layers (an int: how many), prompt lookup, or nothing.
 DraftSource = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
-
-
 # Class of drafter -> function that returns its source of drafts. Other classes, also subclasses, draft on the host.
 SOURCES: dict[type, Callable[[Any], DraftSource]] = {
     NoDrafter: lambda drafter: None,

@@ -1,9 +1,8 @@
 """Our decoder with fixed shapes, and CUDA graphs that capture its steps.
 
-A step of decoding launches hundreds of small kernels, and eager Python launches them one by one: for a small draft
-model the launches take longer than reading its weights. A captured graph launches all kernels at once. This needs fixed
-shapes: the length of the text is a tensor, and attention always reads a whole bucket of the cache, a fixed number of
-positions. No step makes the host wait.
+Eager Python launches a step's hundreds of small kernels one by one: for a small draft model this takes longer than
+reading its weights. A captured graph launches all at once. This needs fixed shapes: the length of the text is a tensor,
+and attention always reads a whole bucket of the cache, a fixed number of positions. No step makes the host wait.
 """
 
 import time
@@ -42,10 +41,7 @@ def aligned(capacity: int) -> int:
 
 
 class StaticDecoder:
-    """Runs `model` over a cache of `capacity` positions, with the text's length on the device.
-
-    For prompts, whose shapes differ, it calls the model's own `forward` on the same cache.
-    """
+    """Runs `model` over a cache of `capacity` positions, with the text's length on the device."""
 
     def __init__(self, model: Transformer, capacity: int, taps: Sequence[int] = (), exit_layer: int = 0) -> None:
         self.model, self.cache = model, model.new_cache(capacity, taps, exit_layer)
@@ -61,7 +57,7 @@ class StaticDecoder:
             tensor.zero_()
 
     def prefill(self, tokens: Sequence[int]) -> Tensor:
-        """Read a text from its start; return the logits after its last token.  # [1, vocabulary]"""
+        """Read a text from its start, without fixed shapes; return logits after its last token.  # [1, vocabulary]"""
         self.clear()
         return self.model.forward(tokens, self.cache)
 
@@ -133,8 +129,7 @@ class Graphs:
     """Captures each step at its first use, and replays it afterwards.
 
     If a capture fails, except for lack of memory, every step runs without a graph, and `reason` says why. The graphs
-    share one memory pool, which each step overwrites. So a step must write its results to tensors from outside this
-    pool. Each `Graphs` captures on a CUDA stream of its own.
+    share a CUDA stream and a memory pool, which each step overwrites, so a step's results go to tensors from outside.
     """
 
     def __init__(self, device: str) -> None:

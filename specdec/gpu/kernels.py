@@ -1,8 +1,6 @@
 """Implement `ops.Operations` as Triton kernels: a layer needs four launches besides its four matrix products.
 
-A small model's step takes as long as launching its kernels, so there should be few. RMSNorm has no kernel of its own:
-its factor scales a whole row, so the kernel after the next matrix product applies it.
-
+RMSNorm has no kernel of its own: its factor scales a whole row, so the kernel after the next matrix product applies it.
 Attention is split along the keys (Flash-Decoding), since a few queries would leave most of a GPU idle. A captured graph
 serves texts of many lengths, so each split computes which keys it reads.
 """

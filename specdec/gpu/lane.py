@@ -1,7 +1,6 @@
 """Executors for `loop.py` on a GPU, whose cycles run on the device (`cycle.py`).
 
-Tasks that the device cannot run (`reason_against`) use the host's executor. That executor uses random numbers
-in another order, so the same seed samples another text.
+Other tasks use the host's executor. Its random numbers come in another order: the same seed samples another text.
 """
 
 import contextlib

@@ -1,12 +1,9 @@
 """Compute in torch what a layer does between its matrix products. `kernels.py` must give the same results.
 
-A layer has four matrix products: queries, keys and values; the output of attention; gate and up; down. The weights of
-RMSNorm are part of the matrices, so a norm is one factor for each row. Here `norm` applies that factor, before the
+RMSNorm's weights are part of the matrices, so a norm is one factor for each row. Here `norm` applies it, before the
 product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rotate` and `gate` apply the factor after
 the product. Here they do so only for `trial.py`.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -40,7 +37,7 @@ class Operations:
     reason: str = ""  # why the Triton kernels are not used
 
     @classmethod
-    def for_model(cls, model: Transformer, reason: str = "") -> Operations:
+    def for_model(cls, model: Transformer, reason: str = "") -> "Operations":
         return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
 
     def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:

@@ -1,7 +1,4 @@
-"""Before Triton's kernels are first used for a model, compare them with torch on that model's layers.
-
-The kernels can fail to run: a GPU can be too small for them, or the compiler that Triton needs can be missing.
-"""
+"""Compare Triton's kernels with torch before their first use: a GPU can be too small, or their compiler missing."""
 
 import os
 
@@ -39,19 +36,14 @@ def unfit(kernels: Operations, model: Transformer) -> str:
     if model.dtype not in LIMITS:
         return f"Triton's kernels are not for {str(model.dtype).removeprefix('torch.')}"
     inner, width = model.config.intermediate_size, model.width
-    kinds = {kind(layer): layer for layer in model.layers}
+    # Layers of one kind run the same kernels.
+    kinds = {(layer.qkv_bias is None, layer.head_norm is None, layer.window): layer for layer in model.layers}
     shape = kernels.heads, kernels.kv_heads, kernels.head_dim, inner, width
     key = (shape, frozenset(kinds), model.dtype, model.device)
     if key not in IN_PROCESS.unfit:
-        IN_PROCESS.unfit[key] = next(
-            filter(None, (reason_against_layer(kernels, model, layer) for layer in kinds.values())), ""
-        )
+        reasons = (reason_against_layer(kernels, model, layer) for layer in kinds.values())
+        IN_PROCESS.unfit[key] = next(filter(None, reasons), "")
     return IN_PROCESS.unfit[key]
-
-
-def kind(layer: Layer) -> tuple[object, ...]:
-    """Return the kind of a layer. Layers of one kind run the same kernels."""
-    return layer.qkv_bias is None, layer.head_norm is None, layer.window
 
 
 @torch.inference_mode()

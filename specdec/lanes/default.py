@@ -6,12 +6,14 @@ is read from the drafter's config.json, if training wrote it there. Costs are me
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..families.zoo import Family
 from ..figures.theory import tokens_by_position
 from ..messages import Refused
 from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_drafter
 from .probe import DEPTHS, probe, Report
+from .transformers import usual_drafter
 
 # For drafters whose costs are not measured, or whose acceptance is unknown, so that no depth can be expected to be the
 # best: that of drafters that copy depends on the text; trees, and heads of others, come without a figure.
@@ -24,23 +26,29 @@ NEARLY_BEST = 0.95
 
 def choose(
     family: Family,
-    drafter: str = DEFAULT_DRAFTER,
+    drafter: Any = DEFAULT_DRAFTER,
     k: int = 0,
     temperature: float = 0.0,
     measure: bool = True,
+    peer: bool = False,
     report: Report = lambda done, total: None,
 ) -> Choice:
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
     If no depth is expected to save time, the depth is 1; "none" has depth 0. Unless `measure`, nothing is measured:
-    drafters whose costs are unknown are left out. If all are, or none drafts, the first has the usual depth.
-    `adaptive` always measures its drafter.
+    drafters whose costs are unknown are left out. If all are, or none drafts, the first has the usual depth, which is
+    that of a drafter that is an object, too. `adaptive` always measures its drafter. With `peer`, the default is a
+    drafter that transformers has, too.
     """
+    if not isinstance(drafter, str):
+        return Choice(drafter, k or USUAL_K)
     if drafter == "none":
         return Choice(drafter, 0)
     if inner_drafter(drafter):
         probe(family, family.wrapped(drafter), report)
         return Choice(drafter, k or USUAL_ADAPTIVE_K)
+    if peer and drafter == DEFAULT_DRAFTER:
+        drafter = usual_drafter(family)
     if drafter == DEFAULT_DRAFTER:
         names = [name for name in ACCEPTANCE if name in family.drafters]
     else:

@@ -1,18 +1,29 @@
-"""Measure the costs of drafting on this machine in short runs. `lanes/default.py` and `adaptive` use the costs."""
+"""Measure the costs of drafting in short runs, once on a machine: the user's cache folder keeps them.
 
+`lanes/default.py` and `adaptive` use the costs.
+"""
+
+import contextlib
+import json
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import linear_regression, median, mode
+from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..events import Drafted, Event, Failed, Verified
 from ..families.zoo import Family
+from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..loop import Task
 from ..messages import Refused
+from ..models.build import folder
 from ..types import Costs, SamplingParams, Tree
-from .executor import run_task
+from .race import run_task
 
 Report = Callable[[int, int], None]  # of the parts that are done, and of all
 DEPTHS = range(1, 9)  # each depth is measured, because costs do not grow evenly with the depth
@@ -106,3 +117,39 @@ def interpolate(passes: dict[int, float]) -> list[float]:
     depths = sorted(passes)
     costs = np.interp([0, *DEPTHS], [0, *depths], [1.0, *(passes[depth] for depth in depths)])
     return np.maximum.accumulate(costs).tolist()  # type: ignore[no-any-return]
+
+
+def file() -> Path:
+    return folder() / "costs.json"
+
+
+def key(family: Family, name: str) -> str:
+    """Return what costs depend on: version, machine, models, precision, threads and drafter."""
+    here, drafter = machine.describe(), [name, family.drafters[name].parameters]
+    facts = [__version__, here.get("torch"), here["cpu"], here.get("gpu"), family.describe(), drafter]
+    return json.dumps(facts, sort_keys=True)
+
+
+def recall(family: Family) -> None:
+    """Add the costs of the family's drafters that were measured earlier."""
+    stored = read_file()
+    for name in family.drafters:
+        if name not in family.costs and (values := stored.get(key(family, name))):
+            with contextlib.suppress(TypeError, KeyError):  # written by another version
+                family.costs[name] = Costs(**{**values, "passes": tuple(values["passes"])})
+
+
+def store(family: Family) -> None:
+    """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
+    new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
+    with contextlib.suppress(OSError):
+        part = file().with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(read_file() | new), encoding="utf-8")
+        os.replace(part, file())
+
+
+def read_file() -> dict[str, dict[str, Any]]:
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(file().read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
+    return {}

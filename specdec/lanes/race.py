@@ -1,51 +1,60 @@
 """Run lanes on one device: speculative and plain decoding of one prompt, optionally transformers as a peer."""
 
 from collections.abc import Generator, Sequence
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
-from .. import rules
+import torch
+
+from .. import loop, rules
 from ..drafters.base import Drafter
 from ..events import Event, PEER, PLAIN, SPECULATIVE
 from ..families.zoo import Family
-from ..loop import Task
+from ..gpu.lane import CudaExecutor, EagerExecutor, reason_against, target_of
+from ..loop import HostExecutor, OnRead, Task
 from ..messages import Refused
 from ..models.view import TargetView
-from ..types import SamplingParams
+from ..settings import RunRequest
 from ..verify import RejectionSampling, Rule
-from .executor import OnRead, run_task
 from .interleave import interleave
-from .probe import probe
 from .transformers import assisted
 
 
+def run_task(task: Task, on_read: OnRead = lambda lane, done, total: None) -> Generator[Event, None, None]:
+    """Run `task` in captured graphs if its target is on a GPU and its drafter allows it, else by the host's executor.
+
+    `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.
+    Raises Refused as `loop.generate` does.
+    """
+    if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
+        return loop.generate(task, HostExecutor(task, on_read=on_read))
+    reason = reason_against(task)
+    return loop.generate(task, EagerExecutor(task, eager=reason) if reason else CudaExecutor(task))
+
+
 def make_task(
-    family: Family,
-    tokens: Sequence[int],
-    drafter: str | Drafter,
-    k: int,
-    params: SamplingParams,
-    rule: Rule,
-    lane: str = SPECULATIVE,
-    details: bool = True,
+    family: Family, tokens: Sequence[int], request: RunRequest, lane: str = SPECULATIVE, details: bool = True
 ) -> Task:
-    """Make the task of a lane. Raises Refused for an unknown drafter, or an object that cannot draft or judge."""
+    """Make the task of a lane that continues `tokens`; its drafter and rule are names or objects.
+
+    Raises Refused for an unknown drafter, for `adaptive` before its drafter is probed, and for an object that cannot
+    draft or judge.
+    """
+    drafter, params = request.drafter, request.params
+    rule = rules.make_rule(request.rule) if isinstance(request.rule, str) else request.rule
     if not isinstance(rule, Rule):
         raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
-        if wrapped := family.wrapped(drafter):
-            probe(family, wrapped)  # an adaptive drafter chooses its depth by the costs that are measured here
-        target, made = family.lane(drafter, min(family.target.context, len(tokens) + params.max_tokens))
+        target, drafter = family.lane(drafter, min(family.target.context, len(tokens) + params.max_tokens))
     elif isinstance(drafter, Drafter):
-        target, made = TargetView(family.target), drafter
+        target = TargetView(family.target)
     else:
         raise Refused(f"a {type(drafter).__name__} is no drafter: derive its class from specdec.Drafter")
     return Task(
         target,
         tokens,
         params,
-        made,
-        k,
+        drafter,
+        request.k,
         rule,
         end_tokens=family.end_tokens,
         token_bytes=family.pieces.bytes,
@@ -58,28 +67,27 @@ def make_task(
 
 def race_lanes(
     family: Family,
-    prompt: Any,
-    drafter: str | Drafter = "draft_model",
-    k: int = 4,
-    params: SamplingParams | None = None,
+    request: RunRequest,
     details: bool = True,
-    rule: str | Rule = "rejection",
-    peer: bool = False,
+    alone: bool = False,
     on_read: OnRead = lambda lane, done, total: None,
 ) -> Generator[Event, None, None]:
-    """Run all lanes and yield their events, interleaved by the lanes' clocks. `peer` adds transformers as a lane.
+    """Run all lanes and yield their events, interleaved by the lanes' clocks; or the speculative lane `alone`.
 
-    `on_read` is told how much of a long prompt a lane has read.
-
-    Raises Refused for a prompt that is empty or too long, and for any other argument that cannot run, such
-    as an unknown drafter, or with `peer` a drafter that transformers does not support.
+    `request` leaves nothing open; its `peer` adds transformers as a lane. `on_read` is told how much of a long prompt a
+    lane has read. Raises Refused for a prompt that is empty or too long, and for any other setting that cannot run,
+    such as an unknown drafter, or with `peer` a drafter that transformers does not support.
     """
-    judge = rules.make_rule(rule) if isinstance(rule, str) else rule
-    task = partial(make_task, family, family.encode(prompt), params=params or SamplingParams(), details=details)
-    lanes = {SPECULATIVE: run_task(task(drafter, k, rule=judge), on_read)}
-    if peer:
-        lanes[PEER] = assisted(task(drafter, k, rule=RejectionSampling(), lane=PEER))
+    tokens = family.encode(request.prompt)
+    task = make_task(family, tokens, request, details=details)
+    lanes = {SPECULATIVE: run_task(task, on_read)}
+    if alone:
+        return lanes[SPECULATIVE]
+    usual = replace(request, rule=RejectionSampling())
+    if request.peer:
+        lanes[PEER] = assisted(make_task(family, tokens, usual, PEER, details))
     # By the same rule, so that both have the same kind of sampler. A rule of the user's own could bias its control.
-    plain_rule = judge if judge.lossless and type(judge) in rules.RULES.values() else RejectionSampling()
-    lanes[PLAIN] = run_task(task("none", 0, rule=plain_rule, lane=PLAIN), on_read)
+    is_ours = task.rule.lossless and type(task.rule) in rules.RULES.values()
+    plain = replace(usual, drafter="none", k=0, rule=task.rule if is_ours else usual.rule)
+    lanes[PLAIN] = run_task(make_task(family, tokens, plain, PLAIN, details), on_read)
     return interleave(lanes)

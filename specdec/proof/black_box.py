@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..models.base import LanguageModel
+import torch
+from torch import Tensor
+
+from ..models.base import common_prefix, LanguageModel
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .enumeration import JointDistribution
 from .goodness_of_fit import Counts, divergence, g_test, GTest, solve_limit
-from .pair import CachedRows
+from .toys import ByPrefix
 
 Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
 
@@ -25,6 +28,25 @@ MIN_REST = 1e-6  # a row that does not list every token leaves at least this pro
 OTHER = -1  # as the last token of a cell: any token without a cell of its own, followed by anything
 SUM_TOLERANCE = 1e-9
 C_PER_DEGREE = 1.4  # the constant c of `g_test_after_first`, for each degree of freedom
+
+
+class CachedRows(ByPrefix):
+    """Caches the logits after each text as float64."""
+
+    def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
+        self.vocabulary, self.context = model.vocabulary, model.context
+        self._model, self._cache = model, model.new_cache(capacity)
+        self._cached: tuple[int, ...] = ()
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+
+    @torch.inference_mode()
+    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+        if prefix not in self._rows:
+            same = common_prefix(self._cached, prefix[:-1])
+            self._cache.keep(same)
+            self._rows[prefix] = self._model.forward(prefix[same:], self._cache)[-1].double()
+            self._cached = prefix
+        return self._rows[prefix]
 
 
 def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
@@ -75,16 +97,11 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[
     prefixes = {cell[:i] for cell in distribution for i in range(len(cell))}
     totals: Counter[tuple[int, ...]] = Counter()
     for text, count in counts.items():
-        totals[cell_of(text, distribution, prefixes)] += count
+        end = 0
+        while text[:end] not in distribution and text[:end] in prefixes:
+            end += 1
+        totals[text[:end] if text[:end] in distribution else (*text[: end - 1], OTHER)] += count
     return totals
-
-
-def cell_of(text: tuple[int, ...], distribution: JointDistribution, prefixes: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the cell of a text. `prefixes` holds all proper prefixes of cells."""
-    end = 0
-    while text[:end] not in distribution and text[:end] in prefixes:
-        end += 1
-    return text[:end] if text[:end] in distribution else (*text[: end - 1], OTHER)
 
 
 def g_test_after_first(counts: Counts, first: JointDistribution, distribution: JointDistribution) -> GTest:
@@ -109,11 +126,6 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
     return GTest(statistic, degrees, math.exp(max(-700.0, (w * (1 + math.log(statistic / w)) - statistic) / 2)))
 
 
-def limit_after_first(degrees: int, alarm: float) -> float:
-    """Return the G at which the tail of `g_test_after_first` equals `alarm`, the chance of a false alarm."""
-    return solve_limit(C_PER_DEGREE * degrees, -math.log(alarm))
-
-
 def noticed_bias(degrees: int, draws: int, alarm: float) -> float:
     """Return the total variation beyond which `g_test_after_first` is red in 999 of 1,000 samples; at most 1.
 
@@ -125,16 +137,15 @@ def noticed_bias(degrees: int, draws: int, alarm: float) -> float:
     """
     if degrees < 1:
         return 1.0
-    return min(1.0, math.sqrt(limit_after_first(degrees, alarm) / (4 * draws)) + math.sqrt(math.log(1_000) / draws))
+    red = solve_limit(C_PER_DEGREE * degrees, -math.log(alarm))  # the G whose tail is the chance of a false alarm
+    return min(1.0, math.sqrt(red / (4 * draws)) + math.sqrt(math.log(1_000) / draws))
 
 
 def against_distributions(counts: Counts, distributions: Sequence[JointDistribution]) -> list[GTest]:
     """Test the distribution of the first token, then those of the next 1, 2, … tokens given the first token."""
     first, *longer = distributions
-    return [
-        g_test(counts_in(first, counts), first),
-        *(g_test_after_first(counts, first, distribution) for distribution in longer),
-    ]
+    later = (g_test_after_first(counts, first, distribution) for distribution in longer)
+    return [g_test(counts_in(first, counts), first), *later]
 
 
 class Witness(NamedTuple):
@@ -148,10 +159,7 @@ class Witness(NamedTuple):
 
 
 def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witness | None:
-    """Find the token whose share of the texts differs most clearly from its probability.
-
-    `distributions` comes from `distributions_of_cells`. Returns None without texts, or if every cell ends in `OTHER`.
-    """
+    """Find the token whose share of the texts differs most from its probability; None without texts or tokens."""
     best, most_surprise = None, -1.0
     shorter: list[JointDistribution] = [{(): 1.0}, *distributions]
     for length, (before, distribution) in enumerate(zip(shorter, distributions, strict=False), start=1):
@@ -161,13 +169,8 @@ def witness(counts: Counts, distributions: Sequence[JointDistribution]) -> Witne
             if len(cell) < length or cell[-1] == OTHER or text not in before or texts == 0:
                 continue
             p, share = min(1.0, distribution.get(cell, 0.0) / before[text]), cell_counts[cell] / texts
-            if texts * surprise(share, p) > most_surprise:
-                best, most_surprise = Witness(text, cell[-1], p, share, texts), texts * surprise(share, p)
+            certain = 0.0 if share == p else math.inf
+            surprise = certain if p in (0.0, 1.0) else texts * divergence([(p, share), (1 - p, 1 - share)])
+            if surprise > most_surprise:
+                best, most_surprise = Witness(text, cell[-1], p, share, texts), surprise
     return best
-
-
-def surprise(share: float, p: float) -> float:
-    """Return 2 KL(share || p) for two coins with these probabilities of heads."""
-    if share == p:
-        return 0.0
-    return math.inf if p in (0.0, 1.0) else divergence([(p, share), (1 - p, 1 - share)])

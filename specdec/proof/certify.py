@@ -4,15 +4,15 @@
 2. By sampling: the next one to three tokens, drawn by the shipped loop, follow the target's joint distribution.
 3. Greedily: the text equals that of plain decoding, token by token.
 
-The shipped rule passes. To see a test fail, plant a mistake of `mistakes.py` in the same loop.
-`python -m tools.certificates` records the results of the shipped rule and of all mistakes.
+The shipped rule passes, and what is planted of `mistakes.py` does not; `python -m tools.certificates` records both.
 """
 
 import contextlib
+import functools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -23,19 +23,120 @@ from torch import Tensor
 from ..drafters.base import NoDrafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Committed
+from ..families.zoo import Family
 from ..loop import generate, HostExecutor, Task
+from ..messages import Refused, TranslatableText
+from ..models.base import LanguageModel
 from ..sampling import overlap, probabilities, Sampler
 from ..types import DRAWS, SamplingParams
-from .enumeration import JointDistribution, paths
+from .black_box import CachedRows
+from .enumeration import completed, JointDistribution, paths
 from .goodness_of_fit import distances, draws_needed, is_red
 from .mistakes import Mistake
-from .pair import FirstTokenGiven, GREEDY_K, ModelPair, next_tokens, rounded
+from .toys import run_loop, TableModel, warped
 
+LENGTH = 3  # number of next tokens whose joint distribution is compared
+GREEDY_K = 4  # drafted tokens per cycle in the greedy check
+GREEDY = 48  # tokens of the embedded pair's greedy text; the toy pair's has half as many
+TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 REPORT_EVERY_S = 0.25
 LOSSLESS = 1e-9  # larger than float64's rounding errors in a probability
 SHOWN = 6  # tokens that the closed form lists; one row sums up all others
 NEAR_TIE = 0.25  # rounding can swap logits this close: two bfloat16 steps, for logits between 16 and 32
 WINDOW = 14  # tokens of each text that are shown
+
+
+class ModelPair:
+    """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
+
+    The first `control` tokens of the text are not shown. K is 2, because some mistakes are harmless at K = 1.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: LanguageModel[Any],
+        draft: LanguageModel[Any],
+        text: Sequence[int],
+        params: SamplingParams,
+        piece: Callable[[int], str],
+        greedy_limit: int,
+        control: int = 0,
+    ) -> None:
+        self.name, self.text, self.params, self.piece = name, tuple(text), params, piece
+        self.k, self.models, self.greedy_limit = 2, (target, draft), greedy_limit
+        self.shown_text = self.text[control:]
+        self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
+
+    def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
+        """Make a task on the text without its last token; `FirstTokenGiven` draws that one, then `length` follow."""
+        params = replace(self.params, max_tokens=1 + length, ignore_end=True)
+        drafter = DraftModelDrafter(self.draft)
+        task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
+        return mistake.apply(task, self.draft) if mistake else task
+
+    def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
+        """Return the target's distribution [V] after the text and `tokens`, computed independently of `sampling.py`."""
+        logits = self.target.logits(self.text + tokens)
+        return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
+
+    @functools.cached_property
+    def exact(self) -> list[JointDistribution]:
+        """The target's joint distributions of the next 1, 2, … tokens."""
+        return [completed({(): 1.0}, n, lambda text: self.row(text).tolist()) for n in range(1, LENGTH + 1)]
+
+
+@functools.cache
+def toy() -> ModelPair:
+    """Make a pair of random tables over five words. It is small enough to walk every random path."""
+    target = TableModel(len(TOY_WORDS), seed=1262)
+    draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
+    params, piece = SamplingParams(temperature=0.8), TOY_WORDS.__getitem__
+    return ModelPair("toy", target, draft, (0, 1), params, piece, GREEDY // 2)
+
+
+def embedded(family: Family, text: str) -> ModelPair:
+    """Make the pair of the embedded family, to continue `text`. Raises Refused for a text that is too short or long."""
+    assert family.draft
+    tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
+    if not 2 <= len(tokens) <= most:
+        raise Refused(
+            TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
+        )
+    # With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
+    params, piece = SamplingParams(temperature=0.8, top_k=20), family.pieces.piece
+    return ModelPair("embedded", family.target, family.draft, tokens, params, piece, GREEDY, len(family.prefix))
+
+
+class FirstTokenGiven(Sampler):
+    """Returns `token` as the first draw, and makes every later draw with `inner`."""
+
+    def __init__(self, inner: Sampler, token: int) -> None:
+        self.inner, self.token = inner, token
+        self.begun = False
+
+    def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
+        if self.begun:
+            return self.inner.categorical(probs, key)
+        self.begun = True
+        return self.token
+
+    def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
+        return self.inner.accept(p, q, key)
+
+    def at(self, place: int) -> None:
+        self.inner.at(place)
+
+
+def rounded(value: float | Tensor) -> float | None:
+    """Round to four significant digits; None for nan and infinity, which JSON does not have."""
+    return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
+
+
+def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
+    """Return a function that takes a sampler and returns the next three tokens, or () if the run fails."""
+    run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
+    return lambda sampler: run(FirstTokenGiven(sampler, pair.text[-1]))[1:]
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -97,8 +198,8 @@ class OwnDrawRecorder(FirstTokenGiven):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts and coins. If the draft is accepted, it is the next token; otherwise the distribution of
-    the loop's next draw counts. If a mistake makes the loop stop before that draw, the result is nan.
+    It averages over all drafts and coins. After a rejection, the distribution of the loop's next draw counts; it is nan
+    if a mistake makes the loop stop before that draw.
     """
 
     def run(sampler: Sampler) -> Tensor:
@@ -108,9 +209,8 @@ def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
             cycle = next((event for event in events if isinstance(event, Committed) and event.cycle == 1), None)
         if cycle is not None and cycle.accepted:
             return torch.nn.functional.one_hot(torch.tensor(cycle.tokens[0]), pair.target.vocabulary).double()
-        return (
-            torch.full((pair.target.vocabulary,), math.nan) if recorder.distribution is None else recorder.distribution
-        )
+        unknown = torch.full((pair.target.vocabulary,), math.nan)
+        return unknown if recorder.distribution is None else recorder.distribution
 
     return torch.stack([chance * distribution for distribution, chance in paths(run, 100_000)]).sum(0)
 
@@ -131,8 +231,7 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
 class Crowd(Sampler):
     """Draws for many runs at once, with `RandomSampler`'s probabilities. A draw splits the runs into groups by result.
 
-    This sampler replays `script`, and then follows one of the groups at each draw. The others go to `others` as pairs
-    (script, count), to be replayed later.
+    The sampler replays `script`, and then follows one group at each draw; `others` are the (script, count) of the rest.
     """
 
     def __init__(self, generator: torch.Generator, count: int, script: tuple[int, ...] = ()) -> None:
@@ -175,11 +274,10 @@ def sample(
 
 @torch.inference_mode()
 def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
-    """Compare the texts of speculative and plain decoding at temperature 0.
+    """Compare the texts of speculative and plain decoding at temperature 0, which are shown from token `start` on.
 
-    Of the `of` compared tokens, the first `equal` agree. `plain` and `speculative` show both texts from token `start`
-    on. If they differ, `gap` is the difference of the two highest logits at the first different token. A small gap is
-    no mistake, because the target's passes over five tokens and over one token round differently.
+    Of the `of` compared tokens, the first `equal` agree. If not all do, `gap` is the difference of the two highest
+    logits at the next one. A small gap is no mistake: passes over five tokens and over one token round differently.
     """
     target, draft = pair.models
     params = SamplingParams(max_tokens=pair.greedy_limit, ignore_end=True)

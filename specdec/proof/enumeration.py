@@ -1,8 +1,7 @@
 """Enumerate every random path of a decoding loop, with its exact probability.
 
-Samples can only show that a loop is nearly exact. On a toy model, all random paths can be walked. On each path, the
-sampler returns one possible result of every random decision, and multiplies the probabilities of these results. Summed
-over all paths, these products are the loop's exact output distribution.
+Samples can only show that a loop is nearly exact. On each path, the sampler returns one possible result of every random
+decision, and multiplies their probabilities. Summed over all paths, these are the loop's exact output distribution.
 """
 
 import math
@@ -12,7 +11,6 @@ from typing import TypeVar
 from torch import Tensor
 
 from ..sampling import Sampler
-from ..types import Proposal, Verdict
 
 JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
 Outcome = TypeVar("Outcome")
@@ -24,11 +22,10 @@ class TooManyPaths(RuntimeError):
 
 
 class EnumeratingSampler(Sampler):
-    """Returns the results in `script`, then the first possible result of each further decision."""
+    """Returns the results in `script`, then the last possible one of each decision. `others` branch off at these."""
 
-    def __init__(self, script: Sequence[int] = ()) -> None:
-        self.script = list(script)
-        self.untried: list[list[int]] = []  # for each decision, the results still to try
+    def __init__(self, script: tuple[int, ...] = ()) -> None:
+        self.script, self.others = script, list[tuple[int, ...]]()
         self.probability = 1.0
         self._decided = 0
 
@@ -45,14 +42,11 @@ class EnumeratingSampler(Sampler):
         return accepted, 0.0 if accepted else 1.0
 
     def _decide(self, chances: list[float]) -> int:
-        possible = [i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance)]
-        if self._decided < len(self.script):
-            result, other_results = self.script[self._decided], []
-        else:
-            result, *other_results = possible
-            self.script.append(result)
-        if self._decided == len(self.untried):
-            self.untried.append(other_results)
+        if self._decided == len(self.script):
+            *others, result = (i for i, chance in enumerate(chances) if chance > 0.0 or math.isnan(chance))
+            self.others += [(*self.script, other) for other in others]
+            self.script += (result,)
+        result = self.script[self._decided]
         self.probability *= chances[result]
         self._decided += 1
         return result
@@ -60,20 +54,13 @@ class EnumeratingSampler(Sampler):
 
 def paths(run: Callable[[Sampler], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
     """Yield (outcome, probability) of all random paths of `run`, depth first. Raises TooManyPaths beyond `limit`."""
-    script: list[int] = []
-    untried: list[list[int]] = []
+    scripts: list[tuple[int, ...]] = [()]
     for _ in range(limit):
-        sampler = EnumeratingSampler(script)
-        sampler.untried = untried
-        outcome = run(sampler)
-        yield outcome, sampler.probability
-        script, untried = sampler.script, sampler.untried
-        while untried and not untried[-1]:
-            untried.pop()
-            script.pop()
-        if not untried:
+        sampler = EnumeratingSampler(scripts.pop())
+        yield run(sampler), sampler.probability
+        scripts += sampler.others
+        if not scripts:
             return
-        script[-1] = untried[-1].pop(0)
     raise TooManyPaths(f"more than {limit} paths")
 
 
@@ -89,27 +76,13 @@ def output_distribution(
     return distribution, count
 
 
-def cycle_paths(
-    propose: Callable[[Sampler], Proposal],
-    verifier: Callable[[Proposal], Callable[[Sampler], Verdict]],
-    limit: int = 100_000,
-) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Yield the tokens that one cycle emits, and the probability, for each random path."""
-    for proposal, chance in paths(propose, limit):
-        for verdict, p in paths(verifier(proposal), limit):
-            yield tuple(verdict.emitted(proposal)), chance * p
-
-
 def completed(
     distribution: JointDistribution,
     length: int,
     row: Callable[[tuple[int, ...]], Sequence[float]],
     ends: Collection[int] = (),
 ) -> JointDistribution:
-    """Continue the texts of a distribution to `length` tokens or an end token, and cut longer texts.
-
-    `row(text)` returns the probabilities of the next token.
-    """
+    """Continue texts by `row`, the next token's probabilities, to `length` tokens or an end token; cut longer texts."""
     complete: JointDistribution = {}
     unfinished = list(distribution.items())
     while unfinished:

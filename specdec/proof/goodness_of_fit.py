@@ -1,8 +1,7 @@
 """Test whether drawn texts follow a known distribution, by a G-test whose tail bound holds for any number of draws.
 
 A cell is a text, or all rare texts together. G = 2 Σ x ln(x / μ) compares each cell's count x with its expected count
-μ. For chances of one in a billion, the usual chi-square approximation of G is too poor. Therefore `false_alarm` bounds
-the tail by Chernoff's inequality.
+μ. Its chi-square approximation is too poor for chances of one in a billion, so `false_alarm` bounds the tail.
 """
 
 import math
@@ -28,10 +27,7 @@ class GTest(NamedTuple):
 
 
 def g_test(counts: Counts, exact: JointDistribution) -> GTest:
-    """Test `counts` against `exact`.
-
-    G is infinite if a text was drawn whose exact probability is 0.
-    """
+    """Test `counts` against `exact`. G is infinite if a text was drawn whose exact probability is 0."""
     draws = sum(counts.values())
     if any(exact.get(text, 0.0) <= 0.0 for text in counts):
         return GTest(math.inf, 1, 0.0)
@@ -95,8 +91,8 @@ def solve_limit(w: float, surprise: float) -> float:
 def distances(distributions: Sequence[JointDistribution], counts: Counts) -> list[list[float]]:
     """Compare the drawn texts with the exact distributions of their first 1, 2, … tokens.
 
-    For each length, returns: total variation; its mean plus 4 standard deviations in plain decoding; G, its degrees of
-    freedom and its tail; and the number of draws of texts with probability 0.
+    Each entry holds the total variation, its mean plus 4 standard deviations in plain decoding, G, its degrees of
+    freedom, its tail, and the number of draws of texts with probability 0.
     """
     results = []
     for length, exact in enumerate(distributions, start=1):

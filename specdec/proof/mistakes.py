@@ -1,24 +1,95 @@
-"""Plant known mistakes on purpose. The tests must notice each of them.
-
-Each mistake changes one part of the shipped code: the verification rule (`wrong_rules.py`), the drafter, or the
-target's rows.
-"""
+"""Plant known mistakes in the verification rule, the drafter or the target's rows. The tests must notice each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..loop import Task
 from ..models.base import Cache, LanguageModel
-from ..rules import TypicalAcceptance
-from ..sampling import argmax, probabilities, Sampler
-from ..types import Proposal, SamplingParams
-from ..verify import Rule
-from . import wrong_rules as wrong
+from ..rules import BlockVerification, TypicalAcceptance
+from ..sampling import argmax, probabilities, residual, Sampler
+from ..types import Proposal, SamplingParams, Verdict
+from ..verify import RejectionSampling, Rule
+
+
+def wrong(rule: type[Rule] = RejectionSampling, **methods: Callable[..., Any]) -> type[Rule]:
+    """Make a rule with one of its methods replaced."""
+    return type("WrongRule", (rule,), methods)
+
+
+class ResidualIsNothing(RejectionSampling):
+    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
+        difference = (p - p).clamp(min=0.0)
+        return difference / difference.sum()
+
+
+class ResidualWithEpsilon(RejectionSampling):
+    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
+        point = torch.zeros_like(p).index_fill(0, torch.tensor([token]), 1.0)
+        difference = (p - (point if q is None else q)).clamp(min=0.0) + 1e-3
+        return difference / difference.sum()
+
+
+class ResidualKeepsToken(RejectionSampling):
+    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
+        return p if q is None else residual(p, q * (torch.arange(len(q)) != token), token)
+
+
+class SwappedRatio(RejectionSampling):
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(q, p, ("accept", node)) if p > 0.0 else (True, 0.0)
+
+
+class CoarseRatio(RejectionSampling):
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return sampler.accept(p, float(torch.tensor(q).bfloat16()), ("accept", node))
+
+
+class UnjudgedFromFourth(RejectionSampling):
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        return super().accept(p, q, sampler, node) if node < 3 else (True, 0.0)
+
+
+class TokenResidualAfterBlock(BlockVerification):
+    def residual(self, weight: float, p: Tensor, q: Tensor, token: int) -> Tensor:
+        return super().residual(1.0, p, q, token)
+
+
+class BonusFromDraft(RejectionSampling):
+    def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
+        if proposal.probs is not None and len(proposal) > 0 and node == len(proposal) - 1:
+            p = proposal.probs[node]
+        return sampler.categorical(p, ("own", node))
+
+
+class OneCoin(RejectionSampling):
+    """Uses one uniform number u for the whole block: accepts the longest prefix whose ratios p/q all exceed u."""
+
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        self._passed = 1.0
+        return super().verify(proposal, rows, sampler)
+
+    def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
+        ratio = min(1.0, p / q)
+        smallest = min(self._passed, ratio)
+        accepted, u = sampler.accept(smallest, self._passed, ("accept", node))
+        self._passed = smallest
+        return accepted, u
+
+
+class BonusAfterRejection(RejectionSampling):
+    """Adds a bonus token even after the draft's last token was rejected."""
+
+    def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
+        verdict = super().verify(proposal, rows, sampler)
+        if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
+            return verdict
+        return replace(verdict, extra=(sampler.categorical(rows[-1], ("own", len(proposal))),))
 
 
 class ArgmaxDraft(DraftModelDrafter):
@@ -88,23 +159,24 @@ class Mistake:
 
 
 CATALOGUE = (  # `met` in `assets/text/en/lossless.json` says where most of them were found
-    Mistake("target_minus_target", wrong.ResidualIsNothing),
-    Mistake("from_target", wrong.ResampleFromTarget),
-    Mistake("extra_bonus", wrong.BonusAfterRejection, first_token_shows=False),
-    Mistake("ratio_swapped", wrong.SwappedRatio),
-    Mistake("accept_all", wrong.AcceptEverything),
-    Mistake("draft_bonus", wrong.BonusFromDraft, first_token_shows=False),
-    Mistake("row_shift", wrong.OffByOneRow),
-    Mistake("one_coin", wrong.OneCoin, first_token_shows=False),
+    Mistake("target_minus_target", ResidualIsNothing),
+    Mistake("from_target", wrong(residual=lambda rule, p, q, token: p)),
+    Mistake("extra_bonus", BonusAfterRejection, first_token_shows=False),
+    Mistake("ratio_swapped", SwappedRatio),
+    Mistake("accept_all", wrong(accept=lambda rule, p, q, sampler, node: (True, 0.0))),
+    Mistake("draft_bonus", BonusFromDraft, first_token_shows=False),
+    Mistake("row_shift", wrong(row=lambda rule, rows, node: rows[min(node + 2, len(rows) - 1)])),
+    Mistake("one_coin", OneCoin, first_token_shows=False),
     Mistake("argmax_draft", drafter=ArgmaxDraft),
     Mistake("drop_doubtful", drafter=DropsDoubtful),
     Mistake("unwarped", target=Unwarped),
-    Mistake("point_kept", wrong.ResidualKeepsToken, drafter=PointMassDraft),
-    Mistake("residual_epsilon", wrong.ResidualWithEpsilon),
-    Mistake("coarse_ratio", wrong.CoarseRatio),
+    Mistake("point_kept", ResidualKeepsToken, drafter=PointMassDraft),
+    Mistake("residual_epsilon", ResidualWithEpsilon),
+    Mistake("coarse_ratio", CoarseRatio),
     Mistake("typical", TypicalAcceptance),
-    Mistake("unjudged_fourth", wrong.UnjudgedFromFourth, first_token_shows=False, least_k=4),
-    Mistake("block_residual", wrong.TokenResidualAfterBlock, first_token_shows=False, least_k=2),
-    Mistake("block_product", wrong.BlockByProduct, least_k=2),
+    Mistake("unjudged_fourth", UnjudgedFromFourth, first_token_shows=False, least_k=4),
+    Mistake("block_residual", TokenResidualAfterBlock, first_token_shows=False, least_k=2),
+    # Accepts each prefix with probability w, which is right only for the whole block.
+    Mistake("block_product", wrong(BlockVerification, pass_chance=lambda rule, w, p, q: w), least_k=2),
 )
 MISTAKES = {mistake.key: mistake for mistake in CATALOGUE}

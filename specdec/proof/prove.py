@@ -5,29 +5,191 @@
 draft's probabilities (float64). `verify` returns the accepted tokens and exactly one more. All randomness must come
 from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key)`, which is True with probability min(1, p / q).
 Keys are any values.
+
+Whole loops of `toys.py` are walked, and single cycles with deep drafts, large vocabularies or wide trees. Places are a
+draft's levels, from 0. At *free* places, the rows of target and draft are random, and `KINDS` lists how they differ. At
+*loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
 import contextlib
-import importlib.util
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import functools
+import math
+import random
+import runpy
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from ..messages import Refused
+from ..models.base import common_prefix
 from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
-from .cycles import CycleCase, DENSE, distance, groups, SOME
-from .enumeration import output_distribution, TooManyPaths, total_variation
-from .toys import Case, cases, deep_loops, run_loop
+from .enumeration import JointDistribution, output_distribution, paths, TooManyPaths, total_variation
+from .toys import Case, cases, deep_loops, DEEPEST, drafted_tree, run_loop
 
 EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
 PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
+MOST_PATHS = 100_000  # of a single cycle's draft, and of its verification
+Text = tuple[int, ...]
+Row = dict[int, float]  # token -> probability, without tokens of probability 0
+KINDS = ("alike", "zeros", "ties", "far apart")
+LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are vocabulary sizes of published models
+DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
+SOME = 5
+
+
+@dataclass(frozen=True)
+class CycleCase:
+    """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
+
+    `how` says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
+    """
+
+    vocabulary: int
+    k: int
+    free: tuple[int, ...]
+    kind: str = "alike"
+    seed: int = 0
+    width: int = 1
+    how: str = "sampled"
+    loose: tuple[int, ...] = ()
+
+    def dense(self, row: Row) -> Tensor:
+        """Convert a row to the probabilities of all tokens.  # [V]"""
+        probs = torch.zeros(self.vocabulary, dtype=torch.float64)
+        probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
+        return probs
+
+    def propose(self, sampler: Sampler) -> Proposal:
+        return drafted_tree(lambda text: self.dense(table(self, text)[1]), self.k, self.width, self.how, sampler)
+
+    def rows(self, proposal: Proposal) -> Tensor:
+        """Return the target's rows after the text and after every node.  # [n + 1, V]"""
+        texts: list[Text] = [()]
+        for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
+            texts.append((*texts[parent + 1], token))
+        return torch.stack([self.dense(table(self, text)[0]) for text in texts])
+
+
+@functools.lru_cache(10_000)
+def table(cycle: CycleCase, text: Text) -> tuple[Row, Row]:
+    """Return the rows p and q after a text, always the same ones for the same cycle and text."""
+    rng, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
+    sure = {rng.randrange(size): 1.0}
+    if place < cycle.k and place not in (*cycle.free, *cycle.loose):
+        return sure, sure
+    tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
+    p, q = (
+        {token: weight / math.fsum(weights) for token, weight in zip(tokens, weights, strict=True) if weight}
+        for weights in weights_of_pair(cycle.kind, len(tokens), rng)
+    )
+    return p, q if place in cycle.free else sure
+
+
+def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[float], list[float]]:
+    """Draw random weights of `size` tokens for target and draft. `kind`, one of `KINDS`, says how the two differ."""
+    if kind == "far apart":
+        p, q = ([2.0 ** rng.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
+        return p, q
+    p = [math.exp(rng.gauss(0.0, 1.2)) for _ in range(size)]
+    if kind == "ties":  # all tokens except two have exactly the same probability in target and draft
+        q = list(p)
+        a, b = rng.sample(range(size), 2)
+        q[a], q[b] = q[b], q[a]
+        return p, q
+    q = [weight**0.6 * math.exp(rng.gauss(0.0, 0.75)) for weight in p]
+    if kind == "zeros":
+        a, b = rng.sample(range(size), 2)
+        p[a] = q[b] = 0.0
+    return p, q
+
+
+def distance(cycle: CycleCase, rule: Rule) -> tuple[float, int]:
+    """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
+
+    Texts are completed by the target's distribution to K + 2 tokens, since a broken rule can add one token too many.
+    """
+    distribution, count = defaultdict[Text, float](float), 0
+    for proposal, chance in paths(cycle.propose, MOST_PATHS):
+        verify = functools.partial(rule.verify, proposal, cycle.rows(proposal))
+        for verdict, p in paths(verify, MOST_PATHS):
+            distribution[tuple(verdict.emitted(proposal)[: cycle.k + 2])] += chance * p
+            count += 1
+    return completed_distance(cycle, distribution), count
+
+
+def completed_distance(cycle: CycleCase, distribution: JointDistribution) -> float:
+    """Compute the total variation for `distance`. Completed texts that leave the others at one place are one term."""
+    length, next_tokens = cycle.k + 2, dict[Text, set[int]]()
+    for text in distribution:
+        for place, token in enumerate(text):
+            next_tokens.setdefault(text[:place], set()).add(token)
+    total = 0.0
+    unfinished: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
+    while unfinished:
+        text, emitted, exact = unfinished.pop()
+        row, tokens = table(cycle, text)[0] if len(text) < length else {}, next_tokens.get(text, set())
+        rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
+        total += abs(emitted - exact) * rest
+        for token in tokens:
+            longer, chance = (*text, token), row.get(token, 0.0)
+            unfinished.append((longer, emitted * chance + distribution.get(longer, 0.0), exact * chance))
+    return 1.0 if math.isnan(total) else total / 2.0
+
+
+def groups(trees: bool) -> dict[str, list[CycleCase]]:
+    """Return the cycles to enumerate, in groups by name."""
+    depths = range(1, DEEPEST + 1)
+    k_and_place = [(k, at) for k in depths for at in range(k)]
+    rng = random.Random(7)
+    shapes = ((3, 2), (3, 3), (3, 4), (2, 4), (2, 5), (2, 6))
+    chains = {
+        "chains of up to six, every place free": [
+            CycleCase(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
+        ],
+        "every depth, each pair of neighbouring places free": [
+            CycleCase(3, k, (at, at + 1), KINDS[number % len(KINDS)], number)
+            for number, (k, at) in enumerate(k_and_place)
+        ],
+        "every depth, up to eight places where the target is random": [
+            CycleCase(size, k, places[:free_count], KINDS[k % len(KINDS)], k, loose=places)
+            for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
+            for places in [tuple(rng.sample(range(k), min(k, 8)))]
+        ],
+        "every depth, point masses": [CycleCase(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
+        "vocabularies": [
+            CycleCase(size, 2 if size <= 8 else 1, (0, 1), kind, size)
+            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
+        ]
+        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
+    }
+    return chains | tree_groups() if trees else chains
+
+
+def tree_groups() -> dict[str, list[CycleCase]]:
+    depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
+    return {
+        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
+        "trees of every depth": [CycleCase(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
+        "trees, siblings at two successive levels": [
+            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
+        ],
+        "trees of large vocabularies": [
+            CycleCase(size, 1, (0,), "alike", size, 2, how) for size in (LARGE[0], LARGE[-1]) for how in hows[1:]
+        ],
+        "trees, three siblings at each place": [
+            CycleCase(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
+        ],
+    }
 
 
 class UserSampler:
@@ -61,9 +223,7 @@ class UserRule(Rule):
         out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, UserSampler(sampler))]
         if not out:
             raise ValueError("verify returned no token")
-        accepted = 0
-        while accepted < min(len(out) - 1, len(proposal)) and out[accepted] == proposal.tokens[accepted]:
-            accepted += 1
+        accepted = common_prefix(out[:-1], proposal.tokens)
         kind: Kind = "bonus" if accepted == len(proposal) else "resampled"
         return Verdict(tuple(range(accepted)), out[accepted], kind, (), tuple(out[accepted + 1 :]))
 
@@ -95,15 +255,12 @@ def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase
 
 def load(path: Path) -> Verify:
     """Load the function `verify` from a file. Raises Refused if there is none."""
-    spec = importlib.util.spec_from_file_location("verifier", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if not path.is_file():
         raise Refused(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        verify = runpy.run_path(str(path), run_name="verifier").get("verify")
     except (Exception, SystemExit) as error:
         raise Refused(f"{path} cannot be run: {type(error).__name__}: {error}") from error
-    verify = getattr(module, "verify", None)
     if not callable(verify):
         raise Refused(f"{path} defines no function verify(tokens, p, q, sampler)")
     return verify  # type: ignore[no-any-return]
@@ -122,12 +279,14 @@ def prove(rule: Rule, key: str) -> int:
         exact = case.exact_distribution()
         with contextlib.suppress(TooManyPaths):
             if len(exact) <= PATHS:  # each text has a path of its own, or several
-                distribution, count = output_distribution(run_loop(partial(case.task, rule)), PATHS)
+                distribution, count = output_distribution(run_loop(functools.partial(case.task, rule)), PATHS)
                 worst, total = max(worst, total_variation(distribution, exact)), total + count
                 proved.append(case)
-    for name, error, count in single_cycles(rule, cycle_groups):
-        worst, total = max(worst, error), total + count
-        print(f"single cycles ({name}): {count:,} random paths, largest total variation {error:.2g}", flush=True)
+    for name, cycles in cycle_groups.items():
+        errors, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
+        worst, total = max(worst, *errors), total + sum(counts)
+        found = f"{sum(counts):,} random paths, largest total variation {max(errors):.2g}"
+        print(f"single cycles ({name}): {found}", flush=True)
     print(
         f"{rule.name}: {'lossless' if worst <= EXACT else 'NOT lossless'}. {len(proved)} toys and "
         f"{sum(map(len, cycle_groups.values()))} cycles, {total:,} random paths, largest total variation {worst:.2g} "
@@ -135,10 +294,3 @@ def prove(rule: Rule, key: str) -> int:
     )
     print(describe_scope(proved, cycle_groups))
     return 0 if worst <= EXACT else 1
-
-
-def single_cycles(rule: Rule, cycle_groups: dict[str, list[CycleCase]]) -> Iterator[tuple[str, float, int]]:
-    """Yield each group's name, its largest total variation, and its number of random paths."""
-    for name, cycles in cycle_groups.items():
-        distances, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
-        yield name, max(distances), sum(counts)

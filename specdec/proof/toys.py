@@ -1,8 +1,7 @@
 """Define toy models, toy drafters, and the cases on which the shipped loop, `loop.generate`, is enumerated."""
 
-from __future__ import annotations
-
 import functools
+import heapq
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,6 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .enumeration import completed, JointDistribution
-from .warp import warped
 
 PROMPT = (0,)
 DEEPEST = 16  # the largest K on the page
@@ -88,7 +86,7 @@ class TableModel(ByPrefix):
         self,
         vocabulary: int,
         seed: int,
-        base: TableModel | None = None,
+        base: "TableModel | None" = None,
         context: int = 64,
         free: tuple[int, ...] | None = None,
     ) -> None:
@@ -96,7 +94,7 @@ class TableModel(ByPrefix):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def logits(self, prefix: tuple[int, ...]) -> Tensor:
-        """Return logits [V]. If there is a `base`, they resemble its logits."""
+        """Return logits [V], which resemble those of `base`."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
             noise = torch.tensor([rng.gauss(0.0, 1.2) for _ in range(self.vocabulary)], dtype=torch.float64)
@@ -130,10 +128,7 @@ class TreeDrafter(Drafter):
 def drafted_tree(
     row: Callable[[tuple[int, ...]], Tensor], k: int, width: int, how: str, sampler: Sampler, breadth: int | None = None
 ) -> Proposal:
-    """Draft a tree of `k` levels: siblings after the first `breadth` nodes of each level (None: after all).
-
-    `row(text)` returns q [V] after the drafted tokens `text`.
-    """
+    """Draft a tree of `k` levels from q [V] = row(drafted). At most `breadth` nodes of a level have children."""
     tokens, parents, distributions = list[int](), list[int](), list[Tensor]()
     level: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
     for depth in range(k):
@@ -210,13 +205,32 @@ class Case:
         return frozenset({self.vocabulary - 1} if self.end else ())
 
     def exact_distribution(self) -> JointDistribution:
-        """Return the target's distribution of texts. It is computed with `warp.py`, independently of `sampling.py`."""
+        """Return the target's distribution of texts, computed independently of `sampling.py`."""
         target = self.models()[0]
 
         def row(text: tuple[int, ...]) -> list[float]:
             return warped(target.logits((*PROMPT, *text)).tolist(), self.params)
 
         return completed({(): 1.0}, self.length + 1, row, self.ends)
+
+
+def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
+    """Apply temperature, top-k and top-p in plain Python, so that a proof also notices mistakes in `sampling.py`.
+
+    Tokens are taken from the likeliest down; of equally likely tokens, the lower id comes first. At temperature 0 only
+    one is taken, otherwise up to `top_k`. Of these, top-p keeps the fewest that sum to `top_p` of their total.
+    """
+    most = 1 if params.temperature == 0.0 else params.top_k or len(logits)
+    likeliest = heapq.nsmallest(most, range(len(logits)), key=lambda token: -logits[token])
+    highest, temperature = logits[likeliest[0]], params.temperature or 1.0
+    weights = [math.exp((logits[token] - highest) / temperature) for token in likeliest]
+    total, reached, chosen = math.fsum(weights), 0.0, dict[int, float]()
+    for token, weight in zip(likeliest, weights, strict=True):
+        if params.top_p < 1.0 and reached >= params.top_p * total:
+            break
+        chosen[token] = weight
+        reached += weight
+    return [chosen.get(token, 0.0) / reached for token in range(len(logits))]
 
 
 def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:

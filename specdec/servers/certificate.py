@@ -1,9 +1,8 @@
-"""Test whether a server's speculative decoding is lossless, from the texts that the server writes.
+"""Test whether a server's speculative decoding is lossless, from the texts that the server writes (`specdec certify`).
 
-For a few prompts, the server samples many short texts. Their joint distribution is compared with the target's. The
-target's distribution is computed from its weights, or read from the log-probabilities that a plain server of the same
-model reports. The first token after a prompt is never drafted, so each text has several tokens. Greedy texts are
-compared, too. See `specdec certify`.
+For a few prompts, the server samples many short texts. Their joint distribution is compared with the target's, which is
+computed from its weights, or read from the log-probabilities that a plain server of the same model reports. The first
+token after a prompt is never drafted, so each text has several tokens. Greedy texts are compared, too.
 """
 
 from __future__ import annotations
@@ -19,22 +18,13 @@ from typing import Any
 
 from ..engine import Engine
 from ..models.base import LanguageModel
-from ..proof.black_box import (
-    against_distributions,
-    distributions_of_cells,
-    model_row,
-    noticed_bias,
-    reserve_rest,
-    Row,
-    witness,
-)
-from ..proof.certify import NEAR_TIE
+from ..proof import black_box
+from ..proof.certify import NEAR_TIE, rounded
 from ..proof.enumeration import JointDistribution
 from ..proof.goodness_of_fit import SMALLEST
-from ..proof.pair import CachedRows, rounded
 from ..types import SamplingParams
-from . import fields
-from .base import Chunk, ServerError, Token
+from . import answers
+from .answers import Chunk, ServerError, Token
 from .connect import Server
 from .verdict import describe_bias, judge
 
@@ -72,7 +62,6 @@ class Context:
     prompt: tuple[int, ...]
     texts: Counter[tuple[int, ...]] = field(default_factory=Counter)
     distributions: list[JointDistribution] = field(default_factory=list)
-    row: Row | None = None  # gives the target's distribution after a text; cached
     result: dict[str, Any] = field(default_factory=dict)
 
 
@@ -89,10 +78,7 @@ def certify(
     draws: int = DRAWS,
     contexts: Mapping[str, str] = CONTEXTS,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows, ready for JSON. Only the last version has the verdict and its sentences.
-
-    Raises ServerError if neither `plain` nor `weights` is given.
-    """
+    """Yield the certificate as it grows, ready for JSON; only the last has a verdict. Needs `plain` or `weights`."""
     if plain is None and weights is None:
         raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
     examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws)
@@ -106,21 +92,16 @@ def certify(
     yield result | {"against": exact if weights else reported} | judge(result, error)
 
 
-@dataclass
 class Examination:
-    server: Server
-    plain: Server | None
-    weights: Weights | None
-    params: SamplingParams
-    draws: int
-    pieces: dict[int, str] = field(default_factory=dict)
-    contexts: list[Context] = field(default_factory=list)
-    seeds: Iterator[int] = field(default_factory=functools.partial(itertools.count, STRIDE + 1, STRIDE))
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, server: Server, plain: Server | None, weights: Weights | None, params: SamplingParams, draws: int
+    ) -> None:
+        self.server, self.plain, self.weights, self.draws = server, plain, weights, draws
+        self.k = min(server.facts.k or 4, 6)
+        self.params = replace(params, max_tokens=max(4, self.k + 2))
+        self.pieces, self.contexts = dict[int, str](), list[Context]()
+        self.seeds = itertools.count(STRIDE + 1, STRIDE)
         self.began, self.reported = time.monotonic(), 0.0
-        self.k = min(self.server.facts.k or 4, 6)
-        self.params = replace(self.params, max_tokens=max(4, self.k + 2))
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         self.alarm = alarm_of_each(len(contexts), self.params.max_tokens)
@@ -133,10 +114,10 @@ class Examination:
             return
         for context in self.contexts:
             yield self.state(f"the target's distribution: {context.name}")
-            context.row = self.row_after(context.prompt, self.params)
-            context.distributions = distributions_of_cells(context.row, self.params.max_tokens, SMALLEST / self.draws)
+            row = self.row_after(context.prompt, self.params)
+            context.distributions = black_box.distributions_of_cells(row, self.params.max_tokens, SMALLEST / self.draws)
             degrees = len(context.distributions[-1]) - len(context.distributions[0])
-            context.result["bias"] = rounded(noticed_bias(degrees, self.draws, self.alarm))
+            context.result["bias"] = rounded(black_box.noticed_bias(degrees, self.draws, self.alarm))
         if self.plain and not self.weights:
             for context in self.contexts:
                 yield from self.control(self.plain, context)
@@ -185,7 +166,7 @@ class Examination:
         if self.plain:
             return self.stream(self.plain, context, params)[0]
         assert self.weights
-        rows = CachedRows(self.weights.target, len(context.prompt) + params.max_tokens)
+        rows = black_box.CachedRows(self.weights.target, len(context.prompt) + params.max_tokens)
         text = context.prompt
         for _ in range(params.max_tokens):
             text = (*text, int(rows.logits(text).argmax()))
@@ -203,7 +184,7 @@ class Examination:
         texts = Counter[tuple[int, ...]]()
         for done in self.draw(plain, context, texts):
             yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
-        if any(test.tail < self.alarm for test in against_distributions(texts, context.distributions)):
+        if any(test.tail < self.alarm for test in black_box.against_distributions(texts, context.distributions)):
             raise ServerError(
                 "The plain server, asked for {n} texts at once, does not draw from the distribution that it reports, "
                 "so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
@@ -211,10 +192,10 @@ class Examination:
                 n=BATCH,
             )
 
-    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> Row:
+    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> black_box.Row:
         """Make the target's `Row` after `prompt` from the weights or, without them, from the plain server's reports."""
         if self.weights:
-            return model_row(self.weights.target, prompt, params)
+            return black_box.model_row(self.weights.target, prompt, params)
         assert self.plain
         plain = self.plain
 
@@ -223,8 +204,8 @@ class Examination:
             distribution = plain.distribution((*prompt, *text), params, TOP)
             mass = math.fsum(distribution.values())
             if not distribution or not 0.0 < mass < 1.001:
-                raise fields.unreadable("log-probabilities")
-            return reserve_rest(distribution)
+                raise answers.unreadable("log-probabilities")
+            return black_box.reserve_rest(distribution)
 
         return row
 
@@ -232,8 +213,8 @@ class Examination:
         began = time.monotonic()
         for done in self.draw(self.server, context, context.texts):
             yield self.state(f"the server: {context.name}, {done} of {self.draws} texts")
-        tests = against_distributions(context.texts, context.distributions)
-        best = witness(context.texts, context.distributions)
+        tests = black_box.against_distributions(context.texts, context.distributions)
+        best = black_box.witness(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
             "tests": [[rounded(test.statistic), test.degrees, rounded(test.tail)] for test in tests],

@@ -4,9 +4,8 @@ from typing import TypeAlias
 
 import httpx
 
-from . import fields
-from .base import ServerError
-from .fields import at
+from . import answers
+from .answers import at, ServerError
 from .llama_cpp import LlamaCpp
 from .stream import Client, TOTAL_S
 from .vllm import VLLM
@@ -18,11 +17,7 @@ KINDS: dict[str, type[Server]] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 def connect_pair(
     address: str, plain: str | None = "", key: str = "", total_s: float = TOTAL_S
 ) -> tuple[Server, Server | None]:
-    """Connect to the server at `address`, and to the server without speculation at `plain`, if that is given.
-
-    `key` is the API key for `address`; the plain server gets it only if `takes_key` allows that. Raises ServerError as
-    `connect` does.
-    """
+    """Connect to a server and, if given, to one without speculation, which gets the key if `takes_key` allows it."""
     plain_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, total_s)
     return server, connect(plain, plain_key, total_s) if plain else None
@@ -31,29 +26,23 @@ def connect_pair(
 def connect(address: str, key: str = "", total_s: float = TOTAL_S) -> Server:
     """Connect to the server at `address`. Raises ServerError if no server of a supported kind answers there."""
     client = Client(origin(address), key, total_s)
-    models = fields.listed(at(client.ask("/v1/models"), "data"), "models")
-    if not models or not fields.label(at(models, 0, "id")):
+    models = answers.listed(at(client.ask("/v1/models"), "data"), "models")
+    if not models or not answers.label(at(models, 0, "id")):
         raise ServerError("The server names no model.")
-    kind = KINDS.get(fields.label(at(models, 0, "owned_by")))
+    kind = KINDS.get(answers.label(at(models, 0, "owned_by")))
     if kind is None:
         raise ServerError("This server is not supported. Only vLLM and llama.cpp's llama-server can be watched.")
     return kind(client, models[0])
 
 
 def takes_key(other: str, address: str) -> bool:
-    """Return whether the key of the server at `address` may also be sent to `other`.
-
-    `other` must name the same host, at any port. If `address` uses TLS, `other` must use it, too.
-    """
+    """Return whether `other` may get the key of `address`, too: the same host, at any port, with TLS if that has it."""
     first, second = httpx.URL(origin(address)), httpx.URL(origin(other))
     return first.host == second.host and (first.scheme, second.scheme) != ("https", "http")
 
 
 def origin(address: str) -> str:
-    """Return `http://host:port` or https of an address that a person typed, with or without /v1 at its end.
-
-    Raises ServerError if it is not an address, or if it contains a user name or password.
-    """
+    """Return `http://host:port` or https of an address as typed, perhaps with /v1. Raises ServerError otherwise."""
     try:
         url = httpx.URL(address.strip().lower())
     except httpx.InvalidURL:

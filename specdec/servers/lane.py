@@ -1,4 +1,4 @@
-"""Turn a server's answers into lanes of events.
+"""Turn a server's answers into its steps, and these into lanes of events.
 
 An event's time is when its tokens arrived. Lanes run one after the other, because two servers on one machine would slow
 each other down. Without counts of drafts, each chunk is one cycle (if the server does not speculate, each token).
@@ -13,6 +13,7 @@ from typing import Any
 from ..events import (
     Candidate,
     Committed,
+    Counted,
     Distribution,
     Drafted,
     Event,
@@ -27,10 +28,9 @@ from ..events import (
 )
 from ..lanes.interleave import interleave
 from ..types import has_lone_surrogate, Kind, SamplingParams
-from . import fields
-from .base import Chunk, Ending, ServerError, Token
+from . import answers
+from .answers import Chunk, Ending, ServerError, Token
 from .connect import Server
-from .steps import make_steps
 
 
 def race(
@@ -41,11 +41,10 @@ def race(
     top: int = 5,
     on_text: Callable[[str], object] = lambda text: None,
 ) -> list[Event]:
-    """Run the lanes, and return their events, interleaved by the lanes' clocks.
+    """Run the lanes; return their events, interleaved by the lanes' clocks.
 
-    `top` is the number of alternatives to request for each token. `on_text` is called with each part of the first
-    lane's text as it arrives. Raises ServerError if the prompt is too long, or if the plain server speculates or
-    tokenizes the prompt differently. Later errors of a server become `Failed` events of its lane.
+    `top` alternatives are requested for each token, and `on_text` gets each part of the first lane's text. Raises
+    ServerError for a prompt or a plain server that cannot be used; later errors become `Failed` events of a lane.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -116,20 +115,17 @@ def watch(
 def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
     """Raise ServerError for text before the first token, more than `most` tokens, or impossible counts of drafts."""
     if chunk.text and not chunk.tokens and not before:
-        raise fields.unreadable("tokens")
+        raise answers.unreadable("tokens")
     if sum(len(x.tokens) for x in before) + len(chunk.tokens) > most:
         raise ServerError("The server wrote more tokens than it was asked for.")
     if before and chunk.drafted is not None and chunk.accepted is not None:
-        in_range = 0 <= chunk.accepted <= chunk.drafted <= fields.MAX_DRAFT
+        in_range = 0 <= chunk.accepted <= chunk.drafted <= answers.MAX_DRAFT
         if not in_range or len(chunk.tokens) > chunk.accepted + 1:
-            raise fields.unreadable("counts of drafts")
+            raise answers.unreadable("counts of drafts")
 
 
 def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
-    """Yield the events of the steps, the first of which is the prefill.
-
-    Servers do not report q, coins and rejected tokens, so these are missing.
-    """
+    """Yield the events of the steps, the first of which is the prefill. Servers tell no q, coins or rejected drafts."""
     at, total = 0.0, 0
     for cycle, step in enumerate(steps):
         last = len(step.tokens) - 1
@@ -171,10 +167,7 @@ def chance(token: Token | None) -> float | None:
 
 
 def distribution(token: Token) -> Distribution | None:
-    """Make the target's distribution at `token` from `token.top`, the likeliest tokens; None if the server sent none.
-
-    The entropy is computed as if all other tokens were one token.
-    """
+    """Make a distribution of `token.top`, all other tokens counted as one; None if the server sent none."""
     if not token.top:
         return None
     candidates = [
@@ -190,3 +183,80 @@ def distribution(token: Token) -> Distribution | None:
 def about(server: Server, plain: Server | None = None) -> dict[str, Any]:
     """Return the servers' facts for a trace's header, without addresses and keys."""
     return {"server": asdict(server.facts)} | ({"plain_server": asdict(plain.facts)} if plain is not None else {})
+
+
+def make_steps(chunks: Sequence[Chunk], ending: Ending, speculates: bool | None) -> tuple[list[Chunk], Counted | None]:
+    """Return all steps, the prefill first, and how they were counted (None: nothing was drafted)."""
+    blocks = blocks_of(chunks)
+    if not blocks:
+        return [], None
+    first, rest = blocks[0], blocks[1:]
+    if all(chunk.drafted is not None for chunk in chunks) and speculates is not False:
+        return blocks, "exact"
+    accepted = [count for _, count in ending.steps or ()]
+    aligned = None if ending.steps is None else align_steps([len(block.tokens) for block in rest], accepted)
+    if ending.steps is not None and aligned is not None:
+        steps = [first]
+        for block, indices in zip(rest, aligned, strict=True):
+            sizes = [1 if index is None else accepted[index] + 1 for index in indices]
+            sizes[-1] = len(block.tokens) - sum(sizes[:-1])  # the text can end inside its last step
+            for part, index in zip(cut(block, sizes), indices, strict=True):
+                drafted, kept = (0, 0) if index is None else ending.steps[index]
+                steps.append(replace(part, drafted=drafted, accepted=kept))
+        one_each = all(len(indices) == 1 for indices in aligned)
+        # A step without a draft and a step that accepts nothing both write one token, and cannot be told apart.
+        unambiguous = 0 not in accepted or not any(None in indices for indices in aligned)
+        return steps, "exact" if one_each and unambiguous else "merged"
+    if speculates is False or (ending.counts and not ending.counts[0]):
+        return [first, *(step for block in rest for step in cut(block, [1] * len(block.tokens)))], None
+    return [first, *rest], "totals"
+
+
+def blocks_of(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Give the first token a block of its own, and join text without a token to the block before."""
+    blocks = list[Chunk]()
+    for chunk in chunks:
+        if chunk.tokens:
+            whole = blocks or len(chunk.tokens) == 1
+            blocks += [chunk] if whole else cut(chunk, [1, len(chunk.tokens) - 1])
+        elif blocks:
+            blocks[-1] = replace(blocks[-1], text=blocks[-1].text + chunk.text)
+    return blocks
+
+
+def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
+    """Assign the steps that the server lists to the blocks in which their tokens arrived: indices, by block.
+
+    `blocks` counts the tokens of each block, and `accepted` those of each listed step, which wrote one more. A step is
+    assigned to the first block with room for it. All other tokens come from steps without a draft, which the server
+    does not list (None). Return None if the steps do not fit the blocks.
+    """
+    aligned, index = list[list[int | None]](), 0
+    for number, remaining in enumerate(blocks):
+        steps = list[int | None]()
+        while remaining:
+            if index < len(accepted) and accepted[index] < remaining:
+                steps.append(index)
+                remaining -= accepted[index] + 1
+                index += 1
+            elif index == len(accepted) - 1 and number == len(blocks) - 1:  # the text ended inside its last step
+                steps.append(index)
+                remaining, index = 0, index + 1
+            else:
+                steps.append(None)
+                remaining -= 1
+        aligned.append(steps)
+    return aligned if index == len(accepted) else None
+
+
+def cut(block: Chunk, parts: Sequence[int]) -> list[Chunk]:
+    """Cut a block into parts of these sizes. A part's text is its pieces, joined, or "" if the block's text differs."""
+    steps, text, start = list[Chunk](), block.text, 0
+    for number, size in enumerate(parts):
+        tokens = block.tokens[start : start + size]
+        pieces = "".join(token.piece for token in tokens)
+        last = number == len(parts) - 1  # the last part gets all text that remains
+        part_text = text if last else pieces if text.startswith(pieces) else ""
+        steps.append(Chunk(part_text, tokens, block.at))
+        text, start = text[len(part_text) :], start + size
+    return steps

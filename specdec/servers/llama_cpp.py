@@ -11,9 +11,8 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import fields
-from .base import Chunk, Ending, Facts, ServerError, Token
-from .fields import at
+from . import answers
+from .answers import at, Chunk, Ending, Facts, ServerError, Token
 from .stream import Client
 
 REASONS: dict[str, FinishReason] = {"limit": "length", "eos": "end", "word": "stop"}
@@ -37,22 +36,22 @@ class LlamaCpp:
             speculative = None
         self.facts = Facts(
             kind="llama.cpp",
-            version=fields.label(at(props, "build_info")),
-            model=fields.label(at(model, "id")),
-            context=fields.context(at(settings, "n_ctx")),
+            version=answers.label(at(props, "build_info")),
+            model=answers.label(at(model, "id")),
+            context=answers.context(at(settings, "n_ctx")),
             speculates=speculative if isinstance(speculative, bool) else None,
         )
         self._has_template = at(props, "chat_template") not in (None, "", NO_TEMPLATE)
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        return fields.integers(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
+        return answers.integers(at(self._client.ask("/tokenize", {"content": text, "add_special": True}), "tokens"))
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
         if not self._has_template:
             return self.tokenize(prompt)
         messages = [{"role": "user", "content": prompt}]
         body = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-        return self.tokenize(fields.text(at(self._client.ask("/apply-template", body), "prompt"), "text"))
+        return self.tokenize(answers.text(at(self._client.ask("/apply-template", body), "prompt"), "text"))
 
     def stream(
         self, prompt: Sequence[int], params: SamplingParams, top: int = 0
@@ -63,7 +62,7 @@ class LlamaCpp:
         sums, missing, count = (0, 0), 0, 0  # sums in the cycle's first chunk; tokens the cycle lacks; all tokens
         for data, arrived in self._client.events("/completion", self._body(prompt, params) | options):
             counts = at(data, "timings", "draft_n") or 0, at(data, "timings", "draft_n_accepted") or 0
-            drafted, accepted = (fields.integer(value, "counts of drafts") for value in counts)
+            drafted, accepted = (answers.integer(value, "counts of drafts") for value in counts)
             last = at(data, "stop") is True
             if cycle and (last or drafted != sums[0]):
                 yield cycle
@@ -74,11 +73,11 @@ class LlamaCpp:
             if cycle is None:
                 cycle = Chunk("", (), arrived, drafted - sums[0], accepted - sums[1])
                 missing, sums = 1 + accepted - sums[1], (drafted, accepted)
-            predicted = fields.integer(at(data, "tokens_predicted"), "counts of tokens")
+            predicted = answers.integer(at(data, "tokens_predicted"), "counts of tokens")
             # The server sends no chunk for a token that ends inside a character: an empty token replaces it.
             tokens = *[Token("")] * min(predicted - count - 1, params.max_tokens), token(data)
             count, missing = predicted, missing - len(tokens)
-            text = cycle.text + fields.text(at(data, "content"), "text")
+            text = cycle.text + answers.text(at(data, "content"), "text")
             cycle = replace(cycle, text=text, tokens=(*cycle.tokens, *tokens), at=arrived)
             if missing <= 0:
                 yield cycle
@@ -89,7 +88,7 @@ class LlamaCpp:
         texts = []
         for draw in range(draws):
             body = self._body(prompt, params) | {"return_tokens": True, "seed": (params.seed + draw) % SEEDS}
-            texts.append(fields.integers(at(self._client.ask("/completion", body), "tokens")))
+            texts.append(answers.integers(at(self._client.ask("/completion", body), "tokens")))
         return texts
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
@@ -98,8 +97,8 @@ class LlamaCpp:
         if not likeliest:
             raise ServerError("The server reports no log-probabilities.")
         return {
-            fields.integer(at(item, "id"), "token ids"): math.exp(logprob(at(item, "prob")))
-            for item in fields.listed(likeliest, "probabilities")
+            answers.integer(at(item, "id"), "token ids"): math.exp(logprob(at(item, "prob")))
+            for item in answers.listed(likeliest, "probabilities")
         }
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
@@ -122,25 +121,25 @@ class LlamaCpp:
 
 def token(data: Any) -> Token:
     """Read the token of a chunk, and the distribution that it was drawn from if the server reports it."""
-    ids = fields.integers(at(data, "tokens"))
+    ids = answers.integers(at(data, "tokens"))
     if len(ids) != 1:
-        raise fields.unreadable("token ids")
-    piece, reported = fields.text(at(data, "content"), "text"), at(data, "completion_probabilities", 0)
+        raise answers.unreadable("token ids")
+    piece, reported = answers.text(at(data, "content"), "text"), at(data, "completion_probabilities", 0)
     if reported is None:
         return Token(piece, ids[0])
-    top = fields.listed(at(reported, "top_probs") or [], "probabilities")
-    likeliest = tuple((fields.text(at(entry, "token"), "tokens"), logprob(at(entry, "prob"))) for entry in top)
+    top = answers.listed(at(reported, "top_probs") or [], "probabilities")
+    likeliest = tuple((answers.text(at(entry, "token"), "tokens"), logprob(at(entry, "prob"))) for entry in top)
     return Token(piece, ids[0], logprob(at(reported, "prob")), likeliest)
 
 
 def logprob(probability: Any) -> float:
     if type(probability) not in (int, float) or not 0.0 <= probability <= 1.001:
-        raise fields.unreadable("probabilities")
+        raise answers.unreadable("probabilities")
     return math.log(min(1.0, probability)) if probability else -math.inf
 
 
 def finish(data: Any) -> FinishReason:
-    reason = REASONS.get(fields.label(at(data, "stop_type")))
+    reason = REASONS.get(answers.label(at(data, "stop_type")))
     if reason is None:
         raise ServerError("The server ended its answer without saying why.")
     return "context" if reason == "length" and at(data, "truncated") is True else reason

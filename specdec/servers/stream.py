@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from .base import ServerError
+from .answers import ServerError
 
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
@@ -46,19 +46,13 @@ class Client:
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Return the JSON at `path`; a `body` is sent as POST. Raises ServerError if that fails."""
-        return parsed(self._bytes(path, body))
+        return parsed(self.read(path, body))
 
-    def text(self, path: str) -> str:
-        return self._bytes(path).decode(errors="replace")
-
-    def _bytes(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+    def read(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         return b"".join(block for block, _ in self._answer(path, body))
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, float]]:
-        """Yield the JSON of each server-sent event up to [DONE], and its time in seconds since the request.
-
-        Each event is one line. Closing the iterator closes the connection.
-        """
+        """Yield the JSON of each server-sent event, a line each, up to [DONE], and the seconds since the request."""
         rest = b""
         with contextlib.closing(self._answer(path, body)) as blocks:
             for block, at in blocks:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .base import ServerError
+from .answers import ServerError
 
 LOSSLESS = "lossless"
 LOSSY = "not lossless"

@@ -12,9 +12,8 @@ from typing import Any
 
 from ..events import FinishReason
 from ..types import SamplingParams
-from . import fields
-from .base import Chunk, Ending, Facts, ServerError, Token
-from .fields import at
+from . import answers
+from .answers import at, Chunk, Ending, Facts, ServerError, Token
 from .stream import Client
 
 POSITION = re.compile(r'vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}\n]*position="(\d{1,3})"')
@@ -27,25 +26,26 @@ class VLLM:
         self._client = client
         counters = ""
         with contextlib.suppress(ServerError):  # some servers do not serve their metrics
-            counters = client.text("/metrics")
+            counters = client.read("/metrics").decode(errors="replace")
         self.facts = Facts(
             kind="vLLM",
-            version=fields.label(at(client.ask("/version"), "version")),
-            model=fields.label(at(model, "id")),
-            context=fields.context(at(model, "max_model_len")),
+            version=answers.label(at(client.ask("/version"), "version")),
+            model=answers.label(at(model, "id")),
+            context=answers.context(at(model, "max_model_len")),
             speculates="vllm:spec_decode_num_drafts_total" in counters if "vllm:" in counters else None,
             k=max((int(position) + 1 for position in POSITION.findall(counters)), default=None),
         )
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        return fields.integers(at(self._client.ask("/tokenize", {"model": self.facts.model, "prompt": text}), "tokens"))
+        body = {"model": self.facts.model, "prompt": text}
+        return answers.integers(at(self._client.ask("/tokenize", body), "tokens"))
 
     def tokenize_chat(self, prompt: str) -> tuple[int, ...]:
         """Apply the chat template up to where the answer begins, with thinking switched off."""
         messages = [{"role": "user", "content": prompt}]
         body = {"model": self.facts.model, "messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
         try:
-            return fields.integers(at(self._client.ask("/tokenize", body), "tokens"))
+            return answers.integers(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
             if NO_TEMPLATE in error.sentence.values.get("message", ""):
                 return self.tokenize(prompt)
@@ -70,7 +70,7 @@ class VLLM:
             if choice is None:
                 last = data
                 continue
-            yield Chunk(fields.text(at(choice, "text"), "text"), tokens(choice, params, exact), arrived)
+            yield Chunk(answers.text(at(choice, "text"), "text"), tokens(choice, params, exact), arrived)
             reason = finish(choice) or reason
         if reason is None:
             raise ServerError("The server ended its answer without saying why.")
@@ -80,10 +80,10 @@ class VLLM:
         """Sample texts in one request. vLLM seeds text i with seed + i."""
         payload = self._client.ask("/v1/completions", self._body(prompt, params) | {"n": draws})
         self._choice(payload)
-        choices = fields.listed(at(payload, "choices"), "texts")
+        choices = answers.listed(at(payload, "choices"), "texts")
         if len(choices) != draws:
-            raise fields.unreadable("texts")
-        return [fields.integers(at(choice, "token_ids")) for choice in choices]
+            raise answers.unreadable("texts")
+        return [answers.integers(at(choice, "token_ids")) for choice in choices]
 
     def distribution(self, prompt: Sequence[int], params: SamplingParams, top: int) -> dict[int, float]:
         """Return the next token's probabilities. Only `--logprobs-mode processed_logprobs` applies the temperature."""
@@ -91,7 +91,7 @@ class VLLM:
         likeliest = at(self._choice(self._client.ask("/v1/completions", body)), "logprobs", "top_logprobs", 0)
         if not isinstance(likeliest, dict) or not likeliest:
             raise ServerError("The server reports no log-probabilities.")
-        return {parse_token_id(name): math.exp(fields.logprob(value)) for name, value in likeliest.items()}
+        return {parse_token_id(name): math.exp(answers.logprob(value)) for name, value in likeliest.items()}
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
         """Set every sampling parameter, since a model's generation_config.json may have other defaults."""
@@ -120,21 +120,21 @@ class VLLM:
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
     """Read the tokens of a chunk. Drop log-probabilities unless they are of the sampled distribution (`exact`)."""
-    pieces = [fields.text(name, "tokens") for name in fields.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
-    token_ids = fields.integers(at(choice, "token_ids") or [])
-    values = fields.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
-    tops = fields.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
+    pieces = [answers.text(name, "tokens") for name in answers.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
+    token_ids = answers.integers(at(choice, "token_ids") or [])
+    values = answers.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
+    tops = answers.listed(at(choice, "logprobs", "top_logprobs") or [None] * len(pieces), "log-probabilities")
     if len({len(pieces), len(values), len(tops), len(token_ids)}) > 1:
-        raise fields.unreadable("tokens")
+        raise answers.unreadable("tokens")
     result = []
     for piece, token_id, value, top in zip(pieces, token_ids, values, tops, strict=True):
         if not exact or value is None:
             result.append(Token(piece, token_id))
             continue
         if not isinstance(top, dict | None):
-            raise fields.unreadable("log-probabilities")
-        likeliest = tuple((fields.text(name, "tokens"), fields.logprob(x)) for name, x in (top or {}).items())
-        logprob = fields.logprob(value)
+            raise answers.unreadable("log-probabilities")
+        likeliest = tuple((answers.text(name, "tokens"), answers.logprob(x)) for name, x in (top or {}).items())
+        logprob = answers.logprob(value)
         if params.temperature == 0.0:  # the distribution is one-hot on the likeliest token
             best, highest = max(likeliest, key=lambda item: item[1], default=(piece, logprob))
             likeliest = ((piece if logprob >= highest else best, 0.0),)
@@ -149,7 +149,7 @@ def finish(choice: Any) -> FinishReason | None:
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
     if reason is not None and reason != "length":
-        raise ServerError("The server aborted the text ({reason}).", reason=fields.label(reason))
+        raise ServerError("The server aborted the text ({reason}).", reason=answers.label(reason))
     return reason
 
 
@@ -159,19 +159,19 @@ def ending(reason: FinishReason, payload: Any) -> Ending:
     if at(payload, "per_step_drafted") is None:
         if all_drafted is None:
             return Ending(reason)
-        all_accepted = fields.integer(at(payload, "num_accepted_draft_tokens"), name)
-        return Ending(reason, (fields.integer(all_drafted, name), all_accepted))
-    drafted, accepted = (fields.integers(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
+        all_accepted = answers.integer(at(payload, "num_accepted_draft_tokens"), name)
+        return Ending(reason, (answers.integer(all_drafted, name), all_accepted))
+    drafted, accepted = (answers.integers(at(payload, key), name) for key in ("per_step_drafted", "per_step_accepted"))
     steps = tuple(zip(drafted, accepted, strict=False))
-    if len(drafted) != len(accepted) or not all(a <= d <= fields.MAX_DRAFT for d, a in steps):
-        raise fields.unreadable(name)
+    if len(drafted) != len(accepted) or not all(a <= d <= answers.MAX_DRAFT for d, a in steps):
+        raise answers.unreadable(name)
     return Ending(reason, (sum(drafted), sum(accepted)), steps)
 
 
 def parse_token_id(name: str) -> int:
     digits = name.removeprefix(PLACEHOLDER)
     if digits == name or not digits.isdecimal() or len(digits) > 10:
-        raise fields.unreadable("token ids")
+        raise answers.unreadable("token ids")
     return int(digits)
 
 

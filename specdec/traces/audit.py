@@ -1,8 +1,10 @@
 """Audit a trace: recompute every decision and check every draw of a run from the recorded events.
 
 The engine's own rules recompute the decisions (`replay.py`). The recorded probabilities are compared with the recorded
-distributions (`distributions.py`), and the tokens with the text. A decision is unchecked if its numbers are missing, as
-in a server's trace.
+distributions, and the tokens with the text. A decision is unchecked if its numbers are missing, as in a server's trace.
+
+A recorded distribution lists the likeliest tokens, and all tokens that the cycle drafted or drew. `rest` is the sum of
+all other probabilities. A position's `target` and `draft` list the same tokens, but omit those of probability 0.
 """
 
 import re
@@ -12,32 +14,25 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..events import Event, Finished, Started, UNNAMED, Verified
+from ..events import Committed, Distribution, Event, Finished, Position, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
-from .cycle import (
-    AuditedCycle,
-    contradiction,
-    cycles,
-    is_lossless,
-    label,
-    LOSSLESS,
-    lost_drafts,
-    MAX_NAME,
-    NOISE,
-    REJECTION,
-    ROUNDING,
-)
-from .distributions import check_distributions, masses
+from .cycle import AuditedCycle, BLOCK, cycles, is_lossless, LOSSLESS, lost_drafts, NOISE, REJECTION, start_of
 from .drawn import printable
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
+MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
 NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be in the text: bytes, control tokens
+ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 
 
 def shown(name: str) -> str:
     """Return a name from a trace as one line without control characters."""
     return printable(" ".join(name[:MAX_NAME].split()))
+
+
+def label(x: Position) -> TranslatableText:
+    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
 @dataclass(frozen=True)
@@ -53,11 +48,9 @@ class Fault:
 
 @dataclass
 class LaneAudit:
-    """The result for one lane: how much was recomputed, the faults, and what could not be checked.
+    """The result for one lane. `lossless` is None if the rule is not one of ours, or if `lost_drafts` counts any.
 
-    `lossless` is None if the rule is not one of ours, or if drafts were lost (`lost_drafts`).
-    `server` names the server that computed the lane, if any.
-    `unchecked` counts the items that could not be checked, by their description.
+    `server` names the server that computed the lane, if any. `unchecked` counts what could not be checked, by its name.
     """
 
     lane: str
@@ -81,10 +74,9 @@ class LaneAudit:
 
 
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
-    """Audit the lanes in the header's order, then lanes that the header does not name.
+    """Audit the lanes in the header's order, then lanes that it does not name.
 
-    `events` come from `Trace.load`, which has checked them, or from the engine. Raises ValueError if the `parents` of
-    a cycle's draft form no tree.
+    Raises ValueError for a draft that forms no tree, as `Trace.load` does before.
     """
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
@@ -95,7 +87,7 @@ def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
         if lane not in lanes:
             result.fault(0, "the header names no such lane")
         if lane_events:
-            Auditor(result, lane_events, complete).run()
+            audit_lane(result, lane_events, complete)
         else:
             result.not_reported("lanes of which the trace holds no event")
         result.faults.sort(key=lambda fault: fault.cycle)
@@ -107,122 +99,230 @@ def faultless(audits: Iterable[LaneAudit]) -> bool:
 
 
 def are_complete(events: Iterable[Event]) -> bool:
-    """Whether distributions list every token that was drafted or drawn.
-
-    Traces of the first versions list only the likeliest tokens, and have neither samples nor `Verified.bonus`.
-    """
+    """Whether distributions list every token that was drafted or drawn. Those of the first versions do not."""
     checks = [event for event in events if isinstance(event, Verified)]
     return any(event.bonus or any(x.target and x.target.sample for x in event.positions) for event in checks)
 
 
-class Auditor:
-    """Audits one lane and fills in `result`. `complete` comes from `are_complete`."""
-
-    def __init__(self, result: LaneAudit, events: Sequence[Event], complete: bool) -> None:
-        self.result, self.complete = result, complete
-        self.started = next((event for event in events if isinstance(event, Started)), None)
-        self.finished = next((event for event in events if isinstance(event, Finished)), None)
-        self.cycles = list(cycles(events, result.lane))
-        moments = ("start", "end", "at")
-        self.times = [getattr(event, name) for event in events for name in moments if hasattr(event, name)]
-        self.lost = lost_drafts(events, result.lane)
-        if self.started:
-            result.server = self.started.server
-            # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
-            result.rule = "" if result.server else self.started.rule or REJECTION
-            result.lossless = is_lossless(events, result.lane) if result.rule in LOSSLESS else None
-            if self.started.guided:
-                result.not_reported("texts decoded under a grammar, which is not checked")
-
-    def run(self) -> None:
-        result = self.result
-        if self.started and self.started.lossless != LOSSLESS.get(result.rule, self.started.lossless):
+def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> None:
+    """Audit the events of one lane. `complete` comes from `are_complete`."""
+    started = start_of(events, result.lane)
+    if started:
+        result.server = started.server
+        # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
+        result.rule = "" if result.server else started.rule or REJECTION
+        result.lossless = is_lossless(events, result.lane) if result.rule in LOSSLESS else None
+        if started.guided:
+            result.not_reported("texts decoded under a grammar, which is not checked")
+        if started.lossless != LOSSLESS.get(result.rule, started.lossless):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
         if result.rule in LOSSLESS and result.lossless is None:
-            result.not_reported("drafts that were lost because the drafter failed", self.lost)
-        if self.started and not 0 <= self.started.k <= MAX_DRAFT_TOKENS:
-            result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=self.started.k)
-        if any(later < earlier - CLOCK_ROUNDING for earlier, later in pairwise([0.0, *self.times])):
-            result.fault(0, "the times of the lane run backwards")
-        for expected, cycle in enumerate(self.cycles):
-            number, event = cycle.number, cycle.committed
-            if number != expected:
-                result.fault(number, "cycle {number} was expected here", number=expected)
-            result.cycles, result.tokens = number + 1, result.tokens + len(event.tokens)
-            if event.total != result.tokens:
-                result.fault(number, "the text has {total} tokens, not {other}", total=result.tokens, other=event.total)
-            contradicted = contradiction(cycle)
-            for reason in [contradicted] if contradicted else self.check(cycle):
-                result.fault(number, reason)
-        self.check_text()
+            result.not_reported("drafts that were lost because the drafter failed", lost_drafts(events, result.lane))
+        if not 0 <= started.k <= MAX_DRAFT_TOKENS:
+            result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=started.k)
+    times = [getattr(event, name) for event in events for name in ("start", "end", "at") if hasattr(event, name)]
+    if any(later < earlier - CLOCK_ROUNDING for earlier, later in pairwise([0.0, *times])):
+        result.fault(0, "the times of the lane run backwards")
+    committed = list[Committed]()
+    for expected, cycle in enumerate(cycles(events, result.lane)):
+        number, event = cycle.committed.cycle, cycle.committed
+        committed.append(event)
+        if number != expected:
+            result.fault(number, "cycle {number} was expected here", number=expected)
+        result.cycles, result.tokens = number + 1, result.tokens + len(event.tokens)
+        if event.total != result.tokens:
+            result.fault(number, "the text has {total} tokens, not {other}", total=result.tokens, other=event.total)
+        contradicted = contradiction(cycle)
+        for reason in [contradicted] if contradicted else check_cycle(result, cycle, started, complete):
+            result.fault(number, reason)
+    check_text(result, committed, started, next((event for event in events if isinstance(event, Finished)), None))
 
-    def check(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        result = self.result
-        if self.started and not result.server and cycle.tree.parents and max(cycle.tree.depths()) > self.started.k:
-            yield TranslatableText("the draft is deeper than K = {k}", k=self.started.k)
-        if result.server:
-            judged = sum(x.status != "discarded" for x in cycle.positions)
-            added = cycle.target_token is not None
-            unnamed = sum(x.token == UNNAMED and not x.piece for x in cycle.positions)
-            result.not_reported("drafts whose token the server does not report", unnamed)
-            result.not_reported("decisions whose q and coin the server does not report", judged)
-            result.not_reported("draws whose whole distribution the server does not report", added)
-            return
-        if self.complete or not cycle.positions:
-            yield from check_distributions(cycle, result.rule if result.rule in LOSSLESS else "")
-        yield from self.check_decisions(cycle)
-        yield from self.check_draw(cycle)
 
-    def check_decisions(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        if not cycle.positions:
-            return
-        from .replay import replay_statuses  # imported late: it imports torch, which the page does not have
+def check_cycle(
+    result: LaneAudit, cycle: AuditedCycle, started: Started | None, complete: bool
+) -> Iterator[TranslatableText]:
+    if started and not result.server and cycle.tree.parents and max(cycle.tree.depths()) > started.k:
+        yield TranslatableText("the draft is deeper than K = {k}", k=started.k)
+    if result.server:
+        judged = sum(x.status != "discarded" for x in cycle.positions)
+        added = cycle.target_token is not None
+        unnamed = sum(x.token == UNNAMED and not x.piece for x in cycle.positions)
+        result.not_reported("drafts whose token the server does not report", unnamed)
+        result.not_reported("decisions whose q and coin the server does not report", judged)
+        result.not_reported("draws whose whole distribution the server does not report", added)
+        return
+    if complete or not cycle.positions:
+        yield from check_distributions(cycle, result.rule if result.rule in LOSSLESS else "")
+    yield from check_decisions(result, cycle)
+    yield from check_draw(result, cycle, complete)
 
-        statuses, rule = replay_statuses(cycle, self.result.rule), self.result.rule[:MAX_NAME]
-        if statuses is None:
-            self.result.not_reported("decisions by the rule {rule!r}", len(cycle.positions), rule=rule)
-            return
-        what = "decisions whose coin or distribution the trace does not hold"
-        self.result.not_reported(what, statuses.count(None))
-        for x, status in zip(cycle.positions, statuses, strict=True):
-            self.result.decisions += status in ("accepted", "rejected")
-            if status not in (None, x.status):
-                values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
-                yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
-                return  # later decisions may differ because of this one
 
-    def check_draw(self, cycle: AuditedCycle) -> Iterator[TranslatableText]:
-        target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)
-        if target_token is None:
-            return
-        distribution = verified.distribution if verified else None
-        listed = distribution is not None and target_token in masses(distribution)
-        if distribution is None or not (listed or self.complete or distribution.rest <= ROUNDING):
-            self.result.not_reported("draws whose distribution the trace does not hold")
-            return
-        self.result.draws += 1
-        bonus = verified.bonus if verified and len(cycle.path) == len(cycle.positions) else None
-        row = cycle.positions[children[0]].target if children else bonus
-        drawn = row.sample.token if row and row.sample and self.result.rule == NOISE else target_token
-        if not listed or target_token != drawn:
-            piece = cycle.committed.pieces[-1][:MAX_NAME]
-            yield TranslatableText("the target's own token {piece!r} is not the token drawn there", piece=piece)
+def check_decisions(result: LaneAudit, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+    if not cycle.positions:
+        return
+    from .replay import replay_statuses  # imported late: it imports torch, which the page does not have
 
-    def check_text(self) -> None:
-        result, finished, started = self.result, self.finished, self.started
-        committed, last = [cycle.committed for cycle in self.cycles], max(0, result.cycles - 1)
-        pieces = [piece for event in committed for piece in event.pieces]
-        end = pieces.pop() if pieces and finished and finished.reason == "end" else ""  # it may not be in the text
-        if not (started and started.params.stop) and not any(map(NOT_IN_TEXT.fullmatch, pieces)):
-            for event in committed:
-                text = "".join(event.pieces)
-                if event.text != text and (event is not committed[-1] or event.text + end != text):
-                    result.fault(event.cycle, "the text differs from the text of the tokens")
-        count = finished.tokens if finished else result.tokens
-        if count != result.tokens or (started and result.tokens > started.params.max_tokens):
-            result.fault(last, "the lane's final number of tokens is not that of its cycles, or exceeds max_tokens")
-        if finished is None:
-            result.not_reported("lanes whose end the trace does not hold")
-            return
-        if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
-            result.fault(last, "the lane's final text differs from the text of its cycles")
+    statuses, rule = replay_statuses(cycle, result.rule), result.rule[:MAX_NAME]
+    if statuses is None:
+        result.not_reported("decisions by the rule {rule!r}", len(cycle.positions), rule=rule)
+        return
+    result.not_reported("decisions whose coin or distribution the trace does not hold", statuses.count(None))
+    for x, status in zip(cycle.positions, statuses, strict=True):
+        result.decisions += status in ("accepted", "rejected")
+        if status not in (None, x.status):
+            values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
+            yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
+            return  # later decisions may differ because of this one
+
+
+def check_draw(result: LaneAudit, cycle: AuditedCycle, complete: bool) -> Iterator[TranslatableText]:
+    target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)
+    if target_token is None:
+        return
+    distribution = verified.distribution if verified else None
+    listed = distribution is not None and target_token in masses(distribution)
+    if distribution is None or not (listed or complete or distribution.rest <= ROUNDING):
+        result.not_reported("draws whose distribution the trace does not hold")
+        return
+    result.draws += 1
+    bonus = verified.bonus if verified and len(cycle.path) == len(cycle.positions) else None
+    row = cycle.positions[children[0]].target if children else bonus
+    drawn = row.sample.token if row and row.sample and result.rule == NOISE else target_token
+    if not listed or target_token != drawn:
+        piece = cycle.committed.pieces[-1][:MAX_NAME]
+        yield TranslatableText("the target's own token {piece!r} is not the token drawn there", piece=piece)
+
+
+def check_text(
+    result: LaneAudit, committed: Sequence[Committed], started: Started | None, finished: Finished | None
+) -> None:
+    last, pieces = max(0, result.cycles - 1), [piece for event in committed for piece in event.pieces]
+    end = pieces.pop() if pieces and finished and finished.reason == "end" else ""  # it may not be in the text
+    if not (started and started.params.stop) and not any(map(NOT_IN_TEXT.fullmatch, pieces)):
+        for event in committed:
+            text = "".join(event.pieces)
+            if event.text != text and (event is not committed[-1] or event.text + end != text):
+                result.fault(event.cycle, "the text differs from the text of the tokens")
+    count = finished.tokens if finished else result.tokens
+    if count != result.tokens or (started and result.tokens > started.params.max_tokens):
+        result.fault(last, "the lane's final number of tokens is not that of its cycles, or exceeds max_tokens")
+    if finished is None:
+        result.not_reported("lanes whose end the trace does not hold")
+        return
+    if finished.reason != "failed" and finished.text != "".join(event.text for event in committed):
+        result.fault(last, "the lane's final text differs from the text of its cycles")
+
+
+def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
+    """Return how the events of a cycle contradict each other, None if they do not.
+
+    The committed tokens must be the accepted path and one token of the target, or as much of the path as ends the text.
+    """
+    event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
+    if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
+        return TranslatableText("the verified tokens are not the drafted tokens")
+    for x in cycle.positions:
+        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # only a server's lane has None
+        if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
+            return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
+    if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
+        return TranslatableText("the accepted tokens do not form a path")
+    accepted = tuple(tokens[node] for node in path)
+    target_tokens = len(event.tokens) - event.accepted
+    if event.tokens[: event.accepted] != accepted[: event.accepted] or not (
+        (target_tokens == 1 and event.accepted == len(path)) or target_tokens == 0 < event.accepted <= len(path)
+    ):
+        return TranslatableText("the committed tokens are not the accepted tokens and one token of the target")
+    if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
+        return TranslatableText("the target's own token is wrongly called {kind}", kind=TranslatableText(event.kind))
+    return None
+
+
+def masses(distribution: Distribution) -> dict[int, float]:
+    return {candidate.token: candidate.prob for candidate in distribution.top}
+
+
+def sums_to_one(distribution: Distribution) -> bool:
+    every = [*masses(distribution).values(), distribution.rest]
+    return min(every) >= 0.0 and abs(sum(every) - 1.0) <= ROUNDING * len(every)
+
+
+def agree(a: Distribution, b: Distribution) -> bool:
+    """Return whether `a` and `b` can be one distribution: what only one of them lists fits into the other's rest."""
+    first, second = masses(a), masses(b)
+    return (
+        all(abs(first[token] - second[token]) <= 4 * ROUNDING for token in first.keys() & second.keys())
+        and all(first[token] <= b.rest + 4 * ROUNDING for token in first.keys() - second.keys())
+        and all(second[token] <= a.rest + 4 * ROUNDING for token in second.keys() - first.keys())
+    )
+
+
+def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
+    """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
+    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # of the prefix before x; if it is empty, w = 1
+    if weight == 1.0:
+        return None if x.overlap is None else 1.0 - x.overlap
+    return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
+
+
+def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
+    """Return whether `residual` is max(0, w p − q) at `x`, normalised, or p if that sums to nearly 0."""
+    mass = residual_mass(cycle, x)
+    if mass is None or x.target is None or x.draft is None:
+        return True
+    if mass <= 2 * ROUNDING and agree(residual, x.target):
+        return True
+    weight, p, q = cycle.weight_before(x), masses(x.target), masses(x.draft)
+    expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
+    rest = weight * x.target.rest + 4 * ROUNDING
+    return all(
+        abs(prob * mass - expected[token]) <= 4 * ROUNDING if token in expected else prob * mass <= rest
+        for token, prob in masses(residual).items()
+    )
+
+
+def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
+    """Check that each distribution sums to 1, and that p, q, the last h and the residuals follow from them."""
+    for x in cycle.positions:
+        for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
+            if row and not sums_to_one(row):
+                yield TranslatableText("a distribution of {draft} does not sum to 1", draft=label(x))
+                return
+            if row and value is not None and abs(value - masses(row).get(x.token, 0.0)) > 2 * ROUNDING:
+                yield wrong_value(name, value, x)
+        if x.h is not None and x is cycle.positions[-1] and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
+            yield wrong_value("h", x.h, x)
+        later_siblings = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
+        # In a tree, the next sibling is tried against the residual after x was rejected.
+        next_row = cycle.positions[later_siblings[0]].target if later_siblings and x.u is not None else None
+        if not all(is_residual(residual, cycle, x) for residual in (x.residual, next_row) if residual):
+            yield TranslatableText("the residual of {draft} does not follow from p and q", draft=label(x))
+    yield from check_own_token(cycle, rule)
+
+
+def wrong_value(name: str, value: float, x: Position) -> TranslatableText:
+    values = {"name": name, "value": value, "draft": label(x)}
+    return TranslatableText("{name} = {value:.6g} of {draft} does not follow from its distributions", **values)
+
+
+def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
+    """Check that the distribution of the target's own token follows from the verdict."""
+    verified, target_token = cycle.verified, cycle.target_token
+    if verified is None or verified.distribution is None or target_token is None:
+        return
+    distribution, rejected = verified.distribution, [cycle.positions[node] for node in cycle.tree.children(cycle.tip)]
+    bonus = verified.bonus if len(cycle.path) == len(cycle.positions) else None
+    row = rejected[0].target if rejected else bonus
+    if not sums_to_one(distribution):
+        yield TranslatableText("the distribution of the target's own token does not sum to 1")
+    p = masses(row if row and rejected else distribution).get(target_token)  # the latter lists every token drawn
+    if verified.p is not None and p is not None and abs(verified.p - p) > 2 * ROUNDING:
+        yield TranslatableText("p = {p:.6g} of the target's own token does not follow from its row", p=verified.p)
+    if row is None or not rule:
+        return
+    holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
+    # Without a coin, the draw may also come from p: transformers judges prompt lookup in this way.
+    if last and (last.u is not None or not holds):
+        holds = is_residual(distribution, cycle, last)
+    if not holds:
+        yield TranslatableText("the target's own token was drawn from another distribution than the verdict requires")

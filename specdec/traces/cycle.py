@@ -1,11 +1,12 @@
-"""Group a lane's events by cycle, and check that draft, verdict and committed tokens do not contradict each other."""
+"""Group a lane's events by cycle, and check the structure on which readers of a trace rely."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from ..events import Committed, Drafted, Event, Failed, Position, Started, Verified
+from ..events import Committed, Drafted, Event, Failed, Position, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..methods import RULE_FACTS
 from ..types import Tree
@@ -15,8 +16,7 @@ NOISE = RULE_FACTS["shared_noise"].name
 BLOCK = RULE_FACTS["block"].name
 LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
 OWN_DRAWS = {rule.name for rule in RULE_FACTS.values() if rule.own_draws}
-MAX_NAME = 40  # messages quote at most this many characters of a name from a trace
-ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
+MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,6 @@ class AuditedCycle:
     drafted: Drafted | None
     verified: Verified | None
     committed: Committed
-
-    @property
-    def number(self) -> int:
-        return self.committed.cycle
 
     @property
     def positions(self) -> tuple[Position, ...]:
@@ -75,20 +71,16 @@ class AuditedCycle:
         return 1.0 if x.h is None else self.weights[x.node]
 
 
-def cycles(events: Iterable[Event], lane: str) -> Iterator[AuditedCycle]:
-    """Yield a lane's cycles in order, the prefill first."""
-    drafted: Drafted | None = None
-    verified: Verified | None = None
+def cycles(events: Iterable[Event], lane: str | None = None) -> Iterator[AuditedCycle]:
+    """Yield a lane's cycles in order, the prefill first; without `lane`, those of all lanes as they took turns."""
+    drafted, verified = dict[str, Drafted](), dict[str, Verified]()
     for event in events:
-        if event.lane != lane:
-            continue
         if isinstance(event, Drafted):
-            drafted = event
+            drafted[event.lane] = event
         elif isinstance(event, Verified):
-            verified = event
-        elif isinstance(event, Committed):
-            yield AuditedCycle(drafted, verified, event)
-            drafted = verified = None
+            verified[event.lane] = event
+        elif isinstance(event, Committed) and lane in (None, event.lane):
+            yield AuditedCycle(drafted.pop(event.lane, None), verified.pop(event.lane, None), event)
 
 
 def start_of(events: Iterable[Event], lane: str) -> Started | None:
@@ -98,8 +90,7 @@ def start_of(events: Iterable[Event], lane: str) -> Started | None:
 def lost_drafts(events: Sequence[Event], lane: str) -> int:
     """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text.
 
-    The run goes on as if it had not drawn any. This biases nothing at temperature 0, nor where the text consists only
-    of the target's own draws.
+    It biases nothing at temperature 0, nor where the text consists only of the target's own draws.
     """
     started = start_of(events, lane)
     if started is None or not started.params.temperature or started.rule in OWN_DRAWS:
@@ -119,31 +110,35 @@ def chances(x: Position) -> tuple[float, float]:
     return x.p, x.q
 
 
-def label(x: Position) -> TranslatableText:
-    return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
+class ShapeCheck:
+    """Checks that drafts are trees, and that a verification lists every drafted token. Raises ValueError if not.
 
-
-def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
-    """Return how the events of a cycle contradict each other, None if they do not.
-
-    The verdict must cover the whole draft, and the accepted tokens must form a path. The committed tokens must be this
-    path and one token of the target, or a beginning of the path if the text ends with it.
+    Only a server's lane may have tokens without an id, or positions without p and q.
     """
-    event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
-    if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
-        return TranslatableText("the verified tokens are not the drafted tokens")
-    for x in cycle.positions:
-        p, q = (1.0 if value is None else value for value in (x.p, x.q))  # only a server's lane has None
-        if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
-    if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
-        return TranslatableText("the accepted tokens do not form a path")
-    accepted = tuple(tokens[node] for node in path)
-    target_tokens = len(event.tokens) - event.accepted
-    if event.tokens[: event.accepted] != accepted[: event.accepted] or not (
-        (target_tokens == 1 and event.accepted == len(path)) or target_tokens == 0 < event.accepted <= len(path)
-    ):
-        return TranslatableText("the committed tokens are not the accepted tokens and one token of the target")
-    if cycle.verified and (event.kind == "resampled") != bool(cycle.tree.children(cycle.tip)):
-        return TranslatableText("the target's own token is wrongly called {kind}", kind=TranslatableText(event.kind))
-    return None
+
+    def __init__(self) -> None:
+        self.drafted: Counter[str] = Counter()  # lane -> tokens drafted in its current cycle
+        self.servers: set[str] = set()  # lanes of servers
+
+    def check(self, event: Event) -> None:
+        server = event.lane in self.servers
+        if isinstance(event, Drafted | Committed):
+            if UNNAMED in event.tokens and not server:
+                raise ValueError(TranslatableText("a token is unnamed, though the lane is not a server's"))
+            if len(event.tokens) != len(event.pieces):
+                raise ValueError(TranslatableText("tokens and pieces differ in number"))
+        if isinstance(event, Started) and event.server:
+            self.servers.add(event.lane)
+        elif isinstance(event, Drafted):
+            if len(event.tokens) > MAX_TRACE_DRAFT:
+                raise ValueError(TranslatableText("the draft holds more than {limit} tokens", limit=MAX_TRACE_DRAFT))
+            if len(Tree(event.parents).parents) != len(event.tokens):
+                raise ValueError(TranslatableText("the draft's parents do not form a tree"))
+            self.drafted[event.lane] = len(event.tokens)
+        elif isinstance(event, Verified):
+            if [x.node for x in event.positions] != list(range(self.drafted[event.lane])):
+                raise ValueError(TranslatableText("the verified tokens are not the drafted tokens"))
+            if not server and any(x.p is None or x.q is None for x in event.positions):
+                raise ValueError(TranslatableText("a draft lacks p or q, though the lane is not a server's"))
+        elif isinstance(event, Committed):
+            del self.drafted[event.lane]

@@ -13,14 +13,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, to_dict, Verified
+from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
 from ..paths import write_text
-from .cycle import cycles, is_lossless, start_of
+from .cycle import cycles, is_lossless, ShapeCheck, start_of
 from .drawn import draw
-from .shape import ShapeCheck
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,8 +28,8 @@ MAX_BYTES = 16_000_000
 MAX_LINE = 1_000_000  # characters; a parsed line can take 24 times as much memory
 MAX_LANES = 3
 MAX_EXCERPT = 120  # characters that are shown of an error's reason or of a prompt
-FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # required fields of the header
-FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}  # optional fields
+FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # of the header; these are required
+FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}
 
 
 class TraceError(ValueError):
@@ -84,25 +83,19 @@ class Trace:
     def to_dataframe(self) -> DataFrame:
         """Return a row for each token that was drafted or that the target added, in the order of the events.
 
-        Columns: lane, cycle, token (its id), piece, status (of a draft: accepted, rejected, discarded; of the target's
-        own token: resampled, bonus, or "" if nothing was drafted), p, q, u (the draw that decided) and at (seconds on
-        the lane's clock).
-        Needs pandas.
+        Columns: lane, cycle, token (its id), piece, status (accepted, rejected, discarded; of the target's own token:
+        resampled, bonus, "" without a draft), p, q, u (the draw that decided) and at (seconds on the lane's clock).
         """
         from pandas import DataFrame
 
-        rows, verified = list[tuple[Any, ...]](), dict[tuple[str, int], Verified]()
-        at = {(event.lane, event.cycle): event.at for event in self.events if isinstance(event, Committed)}
-        for event in self.events:
-            place = getattr(event, "lane", ""), getattr(event, "cycle", 0)
-            if isinstance(event, Verified):
-                verified[place] = event
-                rows += [(*place, x.token, x.piece, x.status, x.p, x.q, x.u, at.get(place)) for x in event.positions]
-            elif isinstance(event, Committed) and len(event.tokens) > event.accepted:
-                check = verified.get(place)
-                status, p = (event.kind if check.positions else "", check.p) if check else ("", None)
-                own = event.tokens[event.accepted], event.pieces[event.accepted], status
-                rows.append((*place, *own, p, None, None, event.at))
+        rows = list[tuple[Any, ...]]()
+        for cycle in cycles(self.events):
+            event = cycle.committed
+            place, at = (event.lane, event.cycle), event.at
+            rows += [(*place, x.token, x.piece, x.status, x.p, x.q, x.u, at) for x in cycle.positions]
+            if cycle.target_token is not None:
+                status, p = event.kind if cycle.positions else "", cycle.verified and cycle.verified.p
+                rows.append((*place, cycle.target_token, event.pieces[-1], status, p, None, None, at))
         return DataFrame(rows, columns=["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"])
 
     def _texts(self) -> dict[str, str]:
@@ -234,11 +227,10 @@ def read_header(data: dict[str, Any]) -> Header:
         values = {"schema": str(schema)[:20], "newest": SCHEMA}
         raise TraceError("the trace has schema {schema}; this version reads up to {newest}", **values)
     optional = {"kind": "", "models": {}, "machine": {}, "created": ""}
-    for name, type_ in FIELDS.items():
-        if not isinstance(data.get(name, optional.get(name)), type_):
+    fields: dict[str, Any] = {name: data.get(name, optional.get(name)) for name in FIELDS}
+    for name, value in fields.items():
+        if not isinstance(value, FIELDS[name]):
             raise TraceError("the header lacks {name!r}, or it is of the wrong type", name=name)
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
-    fields = {name: data[name] for name in Header.__dataclass_fields__ if name in data}
-    # Events are read into today's schema, whatever schema the file has.
-    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"])), "schema": SCHEMA})
+    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"]))})  # of today's schema, as its events will be

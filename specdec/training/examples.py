@@ -110,12 +110,8 @@ def save(texts: Sequence[Text], path: Path) -> None:
     dtype = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
     starts = np.array([text.start for text in texts], dtype=np.uint32)
-
-    def write(new: Path) -> None:
-        with new.open("wb") as file:
-            np.savez_compressed(file, tokens=tokens.astype(dtype), lengths=lengths, starts=starts)
-
-    write_whole(path, write)
+    arrays: dict[str, Any] = {"tokens": tokens.astype(dtype), "lengths": lengths, "starts": starts}
+    write_whole(path, lambda new: np.savez_compressed(new, **arrays))
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:

@@ -9,11 +9,13 @@ from typing import TypeVar
 import torch
 from torch import nn, Tensor
 
-from .muon import Muon
+from ..models.device import multiplies_bfloat16
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
 WEIGHT_DECAY = 0.05  # of the matrices
+MOMENTUM = 0.95
+RMS = 0.2  # root mean square of an update of Muon, as in AdamW (arXiv 2502.16982)
 WARM_UP = 0.01  # share of the time during which the rates rise
 STEADY = 0.4  # share of the time after which the rates begin to fall
 FINAL = 0.02  # first and final rate, as a share of the highest
@@ -35,6 +37,41 @@ class Progress:
     seconds: float = 0.0
 
 
+class Muon(torch.optim.Optimizer):
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) for matrices, with the updates of torch's Muon.
+
+    torch's multiplies in bfloat16. On a CPU that emulates it, this takes forty times as long as float32.
+    """
+
+    def __init__(self, matrices: Iterable[nn.Parameter], lr: float, weight_decay: float) -> None:
+        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
+                momentum = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
+                momentum.lerp_(matrix.grad, 1.0 - MOMENTUM)
+                update = orthogonal(matrix.grad.lerp(momentum, MOMENTUM))
+                matrix.mul_(1.0 - group["lr"] * group["weight_decay"])
+                matrix.sub_(update, alpha=group["lr"] * RMS * max(matrix.shape) ** 0.5)
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """Bring the singular values near 1 by five Newton–Schulz iterations.  # [n, m] -> [n, m]"""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    wide = matrix.to(torch.bfloat16 if multiplies_bfloat16(str(matrix.device)) else torch.float32)
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    wide = wide.T if is_tall else wide
+    wide = wide / wide.norm().clamp(min=1e-7)
+    for _ in range(5):
+        square = wide @ wide.T
+        wide = torch.addmm(wide, torch.addmm(square, square, square, beta=b, alpha=c), wide, beta=a)
+    return wide.T if is_tall else wide
+
+
 def rate(share: float) -> float:
     """Return the learning rate after `share` of the time, relative to the highest rate."""
     if share < WARM_UP:
@@ -54,11 +91,9 @@ def fit(
 ) -> Progress:
     """Train for `seconds`, but at least `least_steps`, and leave the model with its averaged weights.
 
-    If the checkpoint exists, training goes on from there.
-
-    Muon trains `matrices`, AdamW the other parameters. `batches` yields each batch with its number of tokens. At
-    the start, at intervals and at the end, this calls `measure` while the model has the averaged weights.
-    Once a step is made, it also writes a checkpoint each time.
+    Muon trains `matrices`, AdamW the other parameters, from the checkpoint on if there is one. `batches` yields each
+    batch with its number of tokens. At the start, at intervals and at the end, a checkpoint is written, if a step was
+    made, and `measure` is called while the model has the averaged weights.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]

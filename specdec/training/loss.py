@@ -151,10 +151,7 @@ class HeldOut:
 
     @torch.no_grad()
     def measure(self, draft: TrainableDraft) -> tuple[list[float], list[float]]:
-        """Return two lists, with a figure for the first, second, … token of a draft.
-
-        First list: how often drafter and target have the same likeliest token. Second: Σ min(p, q) at TEMPERATURE.
-        """
+        """Return, for a draft's first, second, … token: how often its best is the target's, and Σ min(p, q)."""
         rows, sums = draft.outputs(), list[Tensor]()
         for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)

@@ -1,8 +1,4 @@
-"""Run the frozen target over many texts at once; `Transformer` itself runs one text at a time.
-
-In a pass, all texts are at the same position. Their keys and values therefore fill one slice of the cache, and torch's
-fused attention can read the cache without indices.
-"""
+"""Run the frozen target over many texts at once, all at the same position; `Transformer` runs one text at a time."""
 
 import time
 from collections.abc import Sequence

@@ -177,10 +177,7 @@ def load_target(target: str, device: str) -> zoo.Family:
 
 
 def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> None:
-    """Let `writer` write texts until the time `end`, and save them in `folder` as they come.
-
-    If they have fewer than `least` tokens of answers then, it goes on, unless hardly any text can be kept.
-    """
+    """Let `writer` fill `folder` until `end`, then up to `least` tokens of answers, unless hardly any text is kept."""
     shard, seen, tokens = list[Text](), set[tuple[int, ...]](), 0
     reported = time.monotonic()
 
@@ -215,10 +212,7 @@ def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> N
 
 
 def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
-    """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits.
-
-    A draft model is nothing without its target's matrices; `specdec export` makes a Llama of it.
-    """
+    """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}
     if isinstance(draft, Eagle3):

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .. import paths
-from ..families.chat import with_controls
 from ..families.zoo import Family
 from ..figures import machine
 from ..figures.stats import repetition
@@ -83,9 +84,8 @@ class Writer:
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
-        usable, ends, temperatures = list[list[int]](), self.family.end_tokens, [1.0] * self.rows
-        written = continued(self.target, beginnings, ends, MAX_PROMPT, temperatures, self.noise, lambda _: stop(0))
-        for _, text in written:
+        usable = list[list[int]]()
+        for _, text in self.continued(beginnings, MAX_PROMPT, [1.0] * self.rows, lambda _: stop(0)):
             prompt = text[len(self.before) :]
             has_no_end = self.drops("prompts without an end", prompt[-1:] != self.after[:1])
             if not (has_no_end or self.drops("unusable or repeated prompts", not self.is_new(prompt[:-1]))):
@@ -104,12 +104,51 @@ class Writer:
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Text]:
         """Let the target answer the prompts. Yield the texts whose answers are long enough and do not loop."""
         beginnings = [[*self.before, *prompt] for prompt in prompts]
-        ends, temperatures = self.family.end_tokens, temperatures[: len(beginnings)]
-        for row, tokens in continued(self.target, beginnings, ends, MAX_ANSWER, temperatures, self.noise, stop):
+        for row, tokens in self.continued(beginnings, MAX_ANSWER, temperatures[: len(beginnings)], stop):
             text = Text(tokens[len(self.before) :], len(prompts[row]))
             answer = text.tokens[text.start :]
             if not self.drops("answers of a word", len(answer) < 3) and not self.drops("loops", not is_varied(answer)):
                 yield text
+
+    @torch.inference_mode()
+    def continued(
+        self, texts: Sequence[Sequence[int]], most: int, temperatures: Sequence[float], stop: Stop
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Let the target continue each text by up to `most` tokens, until an end token. Yield (index, text) at ends."""
+        target, device, end_tokens = self.target, self.target.device, self.family.end_tokens
+        lengths = [len(text) for text in texts]
+        first, capacity = min(lengths), min(max(lengths) + most, target.context)
+        padded = pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
+        rows = F.pad(padded, (0, capacity - max(lengths))).to(device)
+        ends = torch.tensor(sorted(end_tokens), dtype=torch.long, device=device)
+        # `active` holds the rows' indices in `texts` (-1: yielded already), and `starts` their initial lengths.
+        active, starts = torch.arange(len(texts), device=device), torch.tensor(lengths, device=device)
+        temps = torch.tensor(temperatures, device=device)[:, None]
+        ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
+        cache = new_cache(target, len(texts), capacity)
+        states = hidden_states(target, rows[:, :first], cache=cache)[0]
+        for position in range(first, capacity):
+            drawn = draw(target.logits(states[:, -1]), temps, self.noise)
+            beyond_text = position >= starts
+            rows[:, position] = torch.where(beyond_text, drawn, rows[:, position])
+            ended |= beyond_text & (torch.isin(drawn, ends) | (position + 1 >= starts + most))
+            is_last = position + 1 == capacity
+            if position % CHECK_EVERY == 0 or is_last:
+                unfinished = ~ended
+                is_last |= stop(int((position + 1 - starts[unfinished]).clamp_min(0).sum())) or bool(ended.all())
+                for_now = (active >= 0) & (ended | is_last)
+                for i, tokens in zip(active[for_now].tolist(), rows[for_now].tolist(), strict=True):
+                    length = lengths[i]
+                    last = min(position + 1, length + most)
+                    end = next((n + 1 for n in range(length, last) if tokens[n] in end_tokens), last)
+                    yield i, tokens[: max(end, length)]
+                if is_last:
+                    return
+                active[for_now] = -1
+                if 2 * int(unfinished.sum()) <= len(active):
+                    active, rows, starts, temps, ended = (x[unfinished] for x in (active, rows, starts, temps, ended))
+                    cache = cache[:, :, unfinished]
+            states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
 
     def drops(self, fault: str, is_there: bool) -> bool:
         """Count a fault for which a text is dropped, if it is there."""
@@ -122,9 +161,7 @@ class Writer:
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
     """Return the tokens before each prompt (at least one), and the tokens after it (none without a template)."""
-    chat = family.chat
-    before = with_controls(chat.before, family.tokenizer) if chat else list(family.prefix)
-    after = with_controls(chat.after, family.tokenizer) if chat else []
+    before, after = family.chat.around(family.tokenizer) if family.chat else (list(family.prefix), [])
     return before or [min(family.end_tokens, default=0)], after
 
 
@@ -134,57 +171,6 @@ def rows_that_fit(target: Transformer, prompt_tokens: int) -> int:
     free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
     row = new_cache(target, 1, prompt_tokens + MAX_ANSWER).nbytes + 4 * target.vocabulary
     return max(1, min(MAX_ROWS["cuda" if on_cuda else "cpu"], int(SHARE_OF_MEMORY * free / row)))
-
-
-@torch.inference_mode()
-def continued(
-    target: Transformer,
-    texts: Sequence[Sequence[int]],
-    end_tokens: frozenset[int],
-    most: int,
-    temperatures: Sequence[float],
-    noise: torch.Generator,
-    stop: Stop,
-) -> Iterator[tuple[int, list[int]]]:
-    """Let the target continue each text by up to `most` tokens, until an end token. Yield (index, text) as they end."""
-    device = target.device
-    lengths = [len(text) for text in texts]
-    first, capacity = min(lengths), min(max(lengths) + most, target.context)
-    padded = torch.zeros(len(texts), capacity, dtype=torch.long)
-    for row, text in zip(padded, texts, strict=True):
-        row[: len(text)] = torch.tensor(text)
-    rows = padded.to(device)
-    is_end = torch.zeros(target.vocabulary, dtype=torch.bool)
-    is_end[list(end_tokens)] = True
-    is_end = is_end.to(device)
-    # `active` holds the rows' indices in `texts` (-1: yielded already), and `starts` their initial lengths.
-    active, starts = torch.arange(len(texts), device=device), torch.tensor(lengths, device=device)
-    temps = torch.tensor(temperatures, device=device)[:, None]
-    ended = torch.zeros(len(texts), dtype=torch.bool, device=device)
-    cache = new_cache(target, len(texts), capacity)
-    states = hidden_states(target, rows[:, :first], cache=cache)[0]
-    for position in range(first, capacity):
-        drawn = draw(target.logits(states[:, -1]), temps, noise)
-        beyond_text = position >= starts
-        rows[:, position] = torch.where(beyond_text, drawn, rows[:, position])
-        ended |= beyond_text & (is_end[drawn] | (position + 1 >= starts + most))
-        is_last = position + 1 == capacity
-        if position % CHECK_EVERY == 0 or is_last:
-            unfinished = ~ended
-            is_last |= stop(int((position + 1 - starts[unfinished]).clamp_min(0).sum())) or bool(ended.all())
-            for_now = (active >= 0) & (ended | is_last)
-            for i, tokens in zip(active[for_now].tolist(), rows[for_now].tolist(), strict=True):
-                length = lengths[i]
-                last = min(position + 1, length + most)
-                end = next((n + 1 for n in range(length, last) if tokens[n] in end_tokens), last)
-                yield i, tokens[: max(end, length)]
-            if is_last:
-                return
-            active[for_now] = -1
-            if 2 * int(unfinished.sum()) <= len(active):
-                active, rows, starts, temps, ended = (x[unfinished] for x in (active, rows, starts, temps, ended))
-                cache = cache[:, :, unfinished]
-        states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
 
 
 def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:

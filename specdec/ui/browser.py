@@ -1,7 +1,6 @@
 """Serve the page's scripts, and the files of the engine that runs in the browser.
 
-When the first visitor needs a family's models, a child process writes their files. The files then stay in memory: 17 MB
-for the embedded family, and 100 MB for SmolLM2.
+Those of models are written when first needed, and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
 """
 
 import functools
@@ -22,9 +21,9 @@ from .. import children
 from ..families import hub, presets
 from ..methods import ACCEPTANCE, EMBEDDED, IN_BROWSER, METHODS
 from ..settings import Setting, SETTINGS
-from .menu import FAMILY, read_json
+from .menu import FAMILY
 from .scripts import built_in, folder, layers, sources
-from .text import of_drafters, strings
+from .text import of_drafters, read_json, strings
 
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeric settings of the browser's engine
 # Assumed for prompt lookup, about the median of the rates that docs/results.md lists for it on SmolLM2: 0.17 to 0.52.
@@ -35,10 +34,7 @@ HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Ty
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
-    """Return what the scripts need to offer the browser's engine: its drafters, and the bounds of its settings.
-
-    The scripts choose K by `acceptance`, and say so by the sentences `chosen`. They keep times until `version` changes.
-    """
+    """Return what the scripts need of the browser's engine. They keep times of a `version`."""
     names = of_drafters("name")
     return {
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
@@ -50,7 +46,7 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
 
 
 def acceptance(name: str) -> dict[str, list[float]]:
-    """Return a drafter's acceptance by position, for greedy decoding and for sampling, as `lanes.default` takes it."""
+    """Return a drafter's acceptance by position, greedy and sampled, as `lanes.default` takes it."""
     trained = read_json(FAMILY / METHODS[name].folder / "config.json").get("trained", {})
     return {kind: trained.get(kind) or [ACCEPTANCE.get(name, COPIED)] for kind in ("agreement", "overlap")}
 
@@ -62,27 +58,24 @@ def bounds(setting: Setting) -> dict[str, Any]:
 
 @functools.cache
 def offered() -> list[str]:
-    """List the families that a browser can run; none if the embedded models are not on this machine."""
+    """List the families that a browser can run; none without the embedded models."""
     if not any(path.suffix == ".safetensors" for path in built_in()):
         return []
     return [EMBEDDED, *([presets.SMOLLM2] if hub.is_here(presets.SMOLLM2) else [])]
 
 
 def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """List the path and size of every file that the browser fetches to run a family.
-
-    The relaxed SIMD builds need 7-bit weights, so SmolLM2, whose output matrix has 8-bit weights, does not use them.
-    """
+    """List the path and size of every file that the browser fetches to run a family."""
     files = {name: {"path": f"{family}.{name}", "size": len(content)} for name, content in models.items()}
     for name, binary in layers().items():
-        if family == EMBEDDED or not name.startswith("relaxed"):
+        if family == EMBEDDED or not name.startswith("relaxed"):  # this SIMD needs 7-bit weights; SmolLM2 has some of 8
             files[name] = {"path": f"{name}.wasm", "size": len(binary)}
     return files
 
 
 @functools.cache
 def made(family: str) -> dict[str, bytes]:
-    """Write a family's models, and return their files by name. Raises OSError or SubprocessError if that fails."""
+    """Write a family's models, and return their files by name. Raises OSError, SubprocessError."""
     with tempfile.TemporaryDirectory() as place:
         with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
             try:
@@ -99,31 +92,25 @@ def made_once(family: str) -> dict[str, bytes]:
 
 
 async def answer(request: Request) -> Response:
-    """Answer with a script or a file of the engine, or with status 404 for any other name."""
+    """Answer with a script, `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file."""
+    content: bytes | None = None
     name = request.path_params["name"]
     if name in sources():
         return Response(sources()[name], 200, HEADERS, "text/javascript")
-    try:
-        content = await part(name)
-    except (OSError, subprocess.SubprocessError):
-        return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
+    place, _, file = name.partition("/")
+    stem, _, kind = file.partition(".")
+    if place == "engine" and kind == "wasm":
+        content = layers().get(stem)
+    elif place == "engine" and stem in offered():
+        try:
+            models = await run_in_threadpool(made_once, stem)
+        except (OSError, subprocess.SubprocessError):
+            return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
+        content = json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)
     if content is None:
         return JSONResponse({"detail": "There is no such file."}, 404)
     return Response(content, 200, HEADERS, "application/octet-stream")
 
 
-async def part(name: str) -> bytes | None:
-    """Return `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file; None for any other name."""
-    place, _, file = name.partition("/")
-    stem, _, kind = file.partition(".")
-    if place == "engine" and kind == "wasm":
-        return layers().get(stem)
-    if place != "engine" or stem not in offered():
-        return None
-    models = await run_in_threadpool(made_once, stem)
-    return json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)
-
-
 def route() -> Route:
-    """Make the route of the page's scripts and the engine's files."""
     return Route(f"{folder()}/{{name:path}}", answer)

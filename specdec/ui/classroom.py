@@ -1,9 +1,7 @@
 """Class mode: every phone shows the same moment of a run as the teacher's page.
 
-The teacher's page authenticates with a secret. It posts the log of its run in parts, and the moment that it shows.
-Each phone keeps a stream of server-sent events open, and receives the parts of the log that it does not have. Only the
-newest moment is stored, so a slow phone skips moments. A phone that reconnects continues after the last part that it
-received. Nothing is written to disk, and phones are anonymous.
+The teacher's page, which has a secret, posts the log of its run in parts, and its moment. Phones get what they lack by
+server-sent events. Nothing is written to disk, and phones are anonymous.
 """
 
 import asyncio
@@ -27,13 +25,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..traces.file import escaped
-from .components.drawn import as_json
-from .components.player import player_words
+from .components.drawn import player_words
 from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .scripts import link_modules
-from .standalone import FONTS
-from .text import asset, ENGLISH, filled, speaking, strings, TAGS
+from .standalone import fonts
+from .text import as_json, asset, filled, speaking, strings, TAGS
 
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
@@ -51,12 +48,9 @@ POLICY = (
 
 @dataclass
 class Room:
-    """The state of a class: the run that the teacher's page shows, its moment, the question and the votes.
+    """The state of a class. Only the event loop changes it."""
 
-    Only the event loop changes it, so it needs no lock. `host` is the address at which phones can reach this machine.
-    """
-
-    host: str
+    host: str  # at which phones can reach this machine
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     run: str = ""
     parts: list[str] = field(default_factory=list)  # of the log
@@ -71,7 +65,7 @@ class Room:
         return secrets.compare_digest(secret.encode(), self.secret.encode())
 
     def write(self, run: str, part: int, log: str) -> bool:
-        """Append a part of the log; part 0 of another run starts that run. Return False unless `part` is the next."""
+        """Append a part of the log; part 0 starts another run. Return False unless `part` is the next."""
         if part == 0 and run != self.run:
             self.run, self.parts, self.cursor = run, [], None
         if run != self.run or part != len(self.parts):
@@ -81,7 +75,7 @@ class Room:
         return True
 
     def point(self, cursor: dict[str, Any]) -> None:
-        """Set the moment: time `t` in ms, progress of the cycle's animation, whether the run plays, and how fast."""
+        """Set the moment: time `t` in ms, the cycle's animation, whether the run plays, and how fast."""
         self.cursor = cursor
         self.notify()
 
@@ -96,7 +90,7 @@ class Room:
         self.notify()
 
     def vote(self, phone: str, question: Any, choice: Any) -> bool:
-        """Store a phone's vote, which replaces its earlier one. Return False if the phone has no open stream."""
+        """Store a phone's newest vote. Return False if the phone has no open stream."""
         if self.question is None or self.question["id"] != question or self.answer:
             raise ValueError("this question is not open for votes")
         if type(choice) is not int or choice not in range(self.question["choices"]):
@@ -111,7 +105,7 @@ class Room:
         return phone in self.streams or len(self.streams) < MAX_PHONES
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
-        """Yield the messages that follow `since`, the id of the last message that this phone received."""
+        """Yield the messages that follow `since`, the id of this phone's last one."""
         run, _, digits = since.partition(":")
         part = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
         last_state, deadline = "", time.monotonic() + STREAM_LIFETIME_S
@@ -138,7 +132,6 @@ class Room:
             self.notify()
 
     async def watch(self) -> AsyncIterator[str]:
-        """Yield messages for the teacher's page: how many phones are connected, the question, and the votes."""
         while True:
             changes = self.changes
             yield f"data: {json.dumps({'joined': len(self.streams), **self.survey(True)})}\n\n"
@@ -146,9 +139,8 @@ class Room:
 
     def survey(self, with_counts: bool) -> dict[str, Any]:
         """Return the question, its revealed answer and, if `with_counts`, the votes for each choice."""
-        counts = [0] * (self.question["choices"] if self.question else 0)
-        for choice in self.votes.values():
-            counts[choice] += 1
+        votes, choices = [*self.votes.values()], self.question["choices"] if self.question else 0
+        counts = [votes.count(choice) for choice in range(choices)]
         return {"question": self.question, "answer": self.answer, "counts": counts if with_counts else None}
 
     def notify(self) -> None:
@@ -204,18 +196,14 @@ class Classroom:
         return stream(self.room.follow(name, since))
 
     async def teach(self, request: Request) -> Response:
-        """Store the part of the run, the moment, the question or the answer that the request contains."""
         if not self.room.is_teacher(request.headers.get("x-teach", "")):
             return PlainTextResponse("only the teacher's page may do that", 403)
         sent = await request.json()
         if "log" in sent and not self.room.write(sent["run"], sent["part"], sent["log"]):
             return PlainTextResponse("send the run from its beginning", 409)
-        if "cursor" in sent:
-            self.room.point(sent["cursor"])
-        if "ask" in sent:
-            self.room.ask(sent["ask"])
-        if "reveal" in sent:
-            self.room.reveal(sent["reveal"])
+        for name, change in {"cursor": self.room.point, "ask": self.room.ask, "reveal": self.room.reveal}.items():
+            if name in sent:
+                change(sent[name])
         return Response(status_code=204)
 
     async def vote(self, request: Request) -> Response:
@@ -233,7 +221,7 @@ async def bad_request(request: Request, error: Exception) -> Response:
 
 
 def reachable(host: str) -> str:
-    """Return `host`, or this machine's address in its network if `host` means all addresses. No packet is sent."""
+    """Return `host`, or this machine's address if `host` means all. No packet is sent."""
     if host not in ("0.0.0.0", "::", ""):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -255,7 +243,7 @@ def invitation(address: str) -> dict[str, str]:
 
 
 async def open_teachers_page(request: Request) -> Response:
-    """Redirect to the main page, and set the secret as a cookie, so that every request of that page contains it."""
+    """Redirect to the main page, whose requests then contain the secret as a cookie."""
     answer = RedirectResponse(f"../?{request.url.query}")
     answer.set_cookie(COOKIE, request.query_params.get("teach", ""), httponly=True, samesite="strict")
     return answer
@@ -264,12 +252,12 @@ async def open_teachers_page(request: Request) -> Response:
 async def phone_page(request: Request) -> Response:
     language = supported(request.query_params.get("lang", "")) or preferred(request.headers.get("accept-language", ""))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
-    return Response(write_phone_page(language or ENGLISH), 200, headers, "text/html")
+    return Response(write_phone_page(language), 200, headers, "text/html")
 
 
 @functools.cache
 def write_phone_page(language: str) -> str:
-    """Write the phone's page: the main page's player and cycle view, and the script that follows the class."""
+    """Write the phone's page: player, cycle view, and the script that follows the class."""
     with speaking(language):
         words = strings("class")["phone"]
         data = {
@@ -281,16 +269,7 @@ def write_phone_page(language: str) -> str:
             "class/phone.html",
             language=TAGS[language],
             title=f"{words['title']} · {strings('page')['brand']}",
-            style=link_fonts() + "".join(map(asset, STYLES)),
+            style=fonts(embedded=False) + "".join(map(asset, STYLES)),
             data=escaped(as_json(data)),
             modules=link_modules(),
         )
-
-
-def link_fonts() -> str:
-    """Write CSS rules that load the app's fonts as files, so that a phone draws its page before they arrive."""
-    return "".join(
-        f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-display: swap; '
-        f"src: url(static/fonts/{name}.woff2) }}\n"
-        for family, weight, name in FONTS
-    )

@@ -1,27 +1,21 @@
-"""List the entries of the page's menus, which come from the embedded target's files and from the host's pairs.
+"""List the entries of the page's menus, from the embedded target's files and the host's pairs."""
 
-A test compares the names here with the names that the engine accepts.
-"""
-
-import json
-import math
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
+from huggingface_hub import parse_local_safetensors_file_metadata
 
 from ..families import hub, presets
 from ..figures import machine
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
-from .text import of_drafters, prompts, questions, sentences, strings
+from .text import of_drafters, prompts, questions, read_json, sentences, strings
 
 RULE_KEYS = {rule.name: key for key, rule in RULE_FACTS.items()}  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
 
 
 def targets() -> list[str]:
-    """List the embedded target in its precisions, SmolLM2 if loadable, and this host's pairs."""
     ours = [EMBEDDED, *(name for name, numbers in ROUNDED.items() if numbers != "int8" or not machine.gpu_memory())]
     allowed = presets.allowed_pairs()
     if allowed is None or hub.is_here(presets.SMOLLM2):
@@ -30,27 +24,27 @@ def targets() -> list[str]:
 
 
 def kinds(answers: bool = False) -> list[str]:
-    """List the kinds of example prompts: questions if `answers`, otherwise texts to continue."""
+    """List the kinds of questions if `answers`, otherwise those of texts to continue."""
     return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(target: str) -> bool:
-    """Say whether a target answers a prompt, as a chat model does, instead of continuing it."""
+    """Say whether a target answers a prompt, instead of continuing it."""
     return not is_ours(target) and presets.has_chat_template(target)
 
 
 def target_of(kind: str) -> str:
-    """Return the target that ran this kind of prompt in the recordings."""
+    """Return the target of this kind's recordings."""
     return presets.SMOLLM2 if kind in questions() else EMBEDDED
 
 
 def drafter_of(kind: str) -> str:
-    """Return the drafter of the recording that is shown first for this kind."""
+    """Return the drafter of this kind's main recording."""
     return drafters(presets.SMOLLM2)[0] if kind in questions() else DRAFT_MODEL
 
 
 def is_offered(target: Any) -> bool:
-    """Whether a visitor may run this target. Some hosts allow pairs that are not in the menu."""
+    """Say whether a visitor may run this target, which need not be in the menu."""
     if target in targets():
         return True
     may_be_typed = isinstance(target, str) and len(target) <= MAX_PAIR and presets.allowed_pairs() is None
@@ -58,10 +52,7 @@ def is_offered(target: Any) -> bool:
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
-    """List a target's drafters. On a GPU, tree drafters are left out.
-
-    Embedded drafters whose files are missing are left out, except the draft model.
-    """
+    """List a target's drafters, without trees on a GPU, and without embedded ones that lack files."""
     if is_ours(target):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
@@ -101,7 +92,7 @@ def has_weights(name: str) -> bool:
 
 
 def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
-    """Describe each drafter in a line: what it is, what it costs, and whether it is lossless under this rule."""
+    """Describe each drafter in a line: what it is, its cost, whether it is lossless."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
@@ -123,29 +114,22 @@ def has_peer(drafter: str) -> bool:
 
 
 def peer_lines() -> dict[str, str]:
-    """Describe the lane that transformers would run for each drafter, or say why there is none."""
+    """Describe transformers' lane for each drafter, or say why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}
     return lines | {DEFAULT_DRAFTER: words[DRAFT_MODEL]}
 
 
 def parameters(folder: Path) -> int:
-    """Count the weights in a folder's files, except quantisation scales and integer tables; 0 without files."""
+    """Count the weights in a folder's files, without scales and integer tables."""
     count = 0
     for path in folder.glob("*.safetensors"):
-        with safe_open(path, "numpy") as file:
-            names = set(file.keys())
-            for name in names:
-                tensor = file.get_slice(name)
-                is_weight = "F" in tensor.get_dtype() or f"{name}.scale" in names
-                if is_weight and not name.endswith(".scale"):
-                    count += math.prod(tensor.get_shape())
+        tensors = parse_local_safetensors_file_metadata(path).tensors
+        for name, tensor in tensors.items():
+            is_weight = "F" in tensor.dtype or f"{name}.scale" in tensors
+            if is_weight and not name.endswith(".scale"):
+                count += tensor.parameter_count
     return count
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file; {} if there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def size(count: int) -> str:

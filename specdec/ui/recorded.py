@@ -7,7 +7,7 @@ from ..families import presets
 from ..methods import EMBEDDED, METHODS
 from ..traces.file import recording
 from . import menu
-from .text import ASSETS, language, LANGUAGES
+from .text import ASSETS, language, LANGUAGES, read_json
 
 TRACES = ASSETS / "traces"
 CERTIFICATES = ASSETS / "certificates.json"
@@ -16,22 +16,20 @@ FIRST = ("coding", "tips", "story")  # the first recorded runs: a greedy one for
 
 def recorded_certificates(pair: Any) -> dict[str, Any]:
     """Return a pair's recorded certificates, with mistakes as keys; {} if there are none."""
-    return menu.read_json(CERTIFICATES).get(str(pair), {})
+    return read_json(CERTIFICATES).get(str(pair), {})
 
 
 def recorded(name: str, drafter: str = "") -> str:
-    """Return the text of a recorded run, by default of the main drafter; "" if there is none."""
+    """Return the text of a recorded run, by default of the usual drafter; "" if there is none."""
     if name not in recorded_names() or (drafter and drafter not in METHODS):
         return ""
-    path = recording(TRACES, name, drafter) if drafter else TRACES / f"{name}.jsonl"
+    is_usual = drafter in ("", menu.drafter_of(name))
+    path = TRACES / f"{name}.jsonl" if is_usual else recording(TRACES, name, drafter)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def recorded_names() -> list[str]:
-    """List the names of the main recorded runs, those of offered targets first.
-
-    The first screen's run comes first: that of the page's language, or the first of `FIRST`.
-    """
+    """List the main recorded runs, those of offered targets first, then by language and `FIRST`."""
     names = sorted({path.stem for path in TRACES.glob("*.jsonl")} - (LANGUAGES.keys() - {language()}))
     order, offered = (language(), *FIRST), menu.targets()
     place = {name: order.index(name) if name in order else len(order) for name in names}
@@ -39,14 +37,13 @@ def recorded_names() -> list[str]:
 
 
 def recorded_target(name: str) -> str:
-    """Return the target of a recorded run."""
     with (TRACES / f"{name}.jsonl").open(encoding="utf-8") as log:
         header = json.loads(log.readline())
     return str(header.get("models", {}).get("family", EMBEDDED))
 
 
 def first_target() -> str:
-    """Return the target that the page begins with: the host's pair, or else that of the first recorded run."""
+    """Return the target that the page begins with: the host's, or the first recorded run's."""
     names, pair = recorded_names(), presets.host_pair()
     shown = recorded_target(names[0]) if names else EMBEDDED
     return shown if pair == EMBEDDED and shown in menu.targets() else pair
@@ -57,5 +54,5 @@ def sampled_name() -> str:
 
 
 def sampled_run(_: Any = None) -> str:
-    """Return a sampled recorded run, for lessons about random acceptance, which a greedy run does not show."""
+    """Return a sampled recorded run, for lessons that a greedy one does not teach."""
     return recorded(sampled_name())

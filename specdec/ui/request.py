@@ -1,7 +1,7 @@
 """Check the requests of visitors, which come from the page, from links and from the API."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..families import presets
@@ -21,10 +21,7 @@ def say(error: str, **values: Any) -> str:
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """Return the checked request. Raises Refused if a setting is wrong.
-
-    Settings come in the order of `SETTINGS`, or by name. `peer` becomes False if transformers cannot do this run.
-    """
+    """Check settings, in the order of `SETTINGS` or by name. Raises Refused."""
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
@@ -32,13 +29,12 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
     if not RULE_FACTS[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
         raise Refused(say("chains_only"))
-    # transformers cannot run our target in 8 bits
+    # Transformers does not have every drafter, and cannot run our target in 8 bits.
     values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["target"]) != "int8"
     return RunRequest.from_settings(values)
 
 
 def check_setting(setting: Setting, value: Any) -> Any:
-    """Check one setting, and return its value in the form that the engine takes."""
     if setting.name in CHECKS:
         return CHECKS[setting.name](value)
     if setting.type_ is bool:
@@ -49,7 +45,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
 
 
 def check_number(setting: Setting, value: Any) -> Any:
-    """Return a number if it is within its bounds. For an integer, 4.0 is accepted (sliders send it), 4.5 is refused."""
+    """Return a number within its bounds. An integer may come from a slider, as 4.0."""
     low, high, whole = setting.low, setting.high, setting.type_ is int
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and low <= value <= high) or (whole and value != int(value)):
@@ -130,10 +126,7 @@ def check_certificate(
 
 
 def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple[dict[str, Any], str]:
-    """Return the valid settings of a link by name, and a sentence about the others.
-
-    Without a valid target in the link, its drafter must be one that `default_target` has.
-    """
+    """Return a link's valid settings by name, and a sentence on the others."""
     good: dict[str, Any] = {}
     wrong = []
     for name in IN_TURN:
@@ -148,7 +141,7 @@ def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple
 
 
 def as_typed(setting: Setting, text: str) -> Any:
-    """Convert the text to the setting's type. If that fails, return the text itself, which `check` then refuses."""
+    """Convert the text to the setting's type, or leave it for `check` to refuse."""
     if setting.type_ is bool:
         return SWITCH.get(text.lower(), text)
     if setting.type_ is str:
@@ -158,11 +151,3 @@ def as_typed(setting: Setting, text: str) -> Any:
     except ValueError:
         return text
     return int(value) if value.is_integer() else value
-
-
-def tab_of_link(query: Mapping[str, str], tabs: Sequence[str]) -> tuple[str, str]:
-    """Return the tab that a link opens ("" for none), and a sentence if the page does not have the tab."""
-    tab = query.get("tab", "")
-    if tab in ("", *tabs):
-        return tab, ""
-    return "", strings("traces")["link"]["tab"].format(names=", ".join(tabs))

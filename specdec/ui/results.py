@@ -10,8 +10,7 @@ import pandas
 
 from ..methods import EMBEDDED
 from . import recorded
-from .menu import read_json
-from .text import ASSETS, of_drafters, strings
+from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#56b4e9")  # of the methods in the chart
@@ -22,7 +21,7 @@ Row = dict[str, Any]
 
 
 def reports() -> list[dict[str, Any]]:
-    """List the reports of the tab Methods. That of the target that the page begins with comes first."""
+    """List the tab's reports. That of the target that the page begins with comes first."""
     existing = [report for name in SHOWN if (report := read_json(RESULTS / f"{name}.json"))]
     return sorted(existing, key=lambda report: family_of(report) != recorded.first_target())
 
@@ -37,18 +36,14 @@ def shown(value: float) -> float:
 
 
 def cells(rows: list[Row]) -> list[list[Any]]:
-    """List the rows of the table of all figures, with cells in the order of its headings."""
+    """List the rows of the table of all figures."""
     columns = strings("methods")["table"]["columns"]
-    texts = [
-        row
-        | {
-            "method": method(row["drafter"]),
-            "domain": domain(row["domain"]),
-            "extra_parameters": row["extra_parameters"] / 1e6,
-        }
-        for row in rows
-    ]
+    texts = [row | in_words(row) | {"extra_parameters": row["extra_parameters"] / 1e6} for row in rows]
     return [[row[name] for name in columns] for row in texts]
+
+
+def in_words(row: Row) -> dict[str, str]:
+    return {"method": method(row["drafter"]), "domain": domain(row["domain"])}
 
 
 def method(drafter: str) -> str:
@@ -68,17 +63,14 @@ def temperatures(rows: list[Row]) -> list[float]:
 
 
 def columns(rows: list[Row]) -> dict[str, str]:
-    """Map the columns of `speedups` to their headings: the method, the median, and each kind of text."""
+    """Map the columns of `speedups` to their headings."""
     words = strings("methods")
     kinds = {row["domain"]: domain(row["domain"]) for row in rows}
     return {"method": words["table"]["columns"]["method"], "median": words["speedups"]["median"]} | kinds
 
 
 def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
-    """Return a row a method, the fastest first: its name, the median of its speed-ups, and these with their intervals.
-
-    A method that lacks a kind of text has no median, and comes last.
-    """
+    """Return a row a method, the fastest first: name, median, each speed-up with its interval."""
     kinds = dict.fromkeys(row["domain"] for row in rows)
     by_method: dict[str, dict[str, list[float]]] = {}
     for row in rows:
@@ -86,17 +78,14 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
             figures = [row["measured_speedup"], *row["measured_speedup_interval"]]
             by_method.setdefault(row["drafter"], {})[row["domain"]] = [shown(figure) for figure in figures]
     table = []
-    for drafter, spans in by_method.items():
+    for drafter, spans in by_method.items():  # a method that lacks a kind of text has no median, and comes last
         middle = shown(median(span[0] for span in spans.values())) if spans.keys() == kinds.keys() else None
         table.append([method(drafter), middle, *map(spans.get, kinds)])
     return sorted(table, key=lambda cells: -(cells[1] or 0.0))
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw each speed-up over the tokens per cycle: a mark a method, hollow where it samples.
-
-    A line through the origin joins cycles of one cost.
-    """
+    """Draw each speed-up over the tokens per cycle, a mark a method, hollow where it samples, and lines of one cost."""
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
@@ -122,11 +111,10 @@ def chart(rows: list[Row]) -> Any:
             },
         )
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
-    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-    font = {"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14}
     return figure.update_layout(
-        **clear,
-        font=font,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14},
         height=460,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
@@ -136,25 +124,26 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are most often among the fastest, which pay on few kinds of text, how many rows are slower than
-    plain decoding, and if the highest α always wins.
+    """Say which methods are most often fastest, which pay on few texts, what is slow, and if α decides.
 
-    Everything is counted at the rounding of the tables, so that it can be counted again there.
+    All is counted as the tables show it.
     """
     words = strings("methods")["findings"]
-    places = dict.fromkeys((row["temperature"], row["domain"]) for row in rows)
-    by_place = {place: [row for row in rows if (row["temperature"], row["domain"]) == place] for place in places}
+    by_place: dict[tuple[float, str], list[Row]] = {}
+    for row in rows:
+        by_place.setdefault((row["temperature"], row["domain"]), []).append(row)
     wins = Counter(row["drafter"] for here in by_place.values() for row in fastest(here)).most_common()
-    most = [(name, count) for name, count in wins if count > len(places) / 2] or wins[:1]
+    most = [(name, count) for name, count in wins if count > len(by_place) / 2] or wins[:1]
     winners = words["comma"].join(words["place"].format(method=method(name), count=count) for name, count in most)
-    texts = [words["best"].format(total=len(places), places=winners)]
+    texts = [words["best"].format(total=len(by_place), places=winners)]
     for kinds, names in narrow(rows).items():
         listed = {"kinds": words["comma"].join(map(domain, kinds)), "methods": words["comma"].join(map(method, names))}
         texts.append(words["only"].format(**listed))
     slow = [row for row in rows if shown(row["measured_speedup"]) < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
-        texts.append(words["slower"].format(count=len(slow), total=len(rows), **named(worst)))
+        figures = {"temperature": at(worst["temperature"]), "value": f"{shown(worst['measured_speedup']):.2f}"}
+        texts.append(words["slower"].format(count=len(slow), total=len(rows), **in_words(worst), **figures))
     else:
         texts.append(words["none_slower"].format(total=len(rows)))
     beaten = sum(not alpha_wins(here) for here in by_place.values())
@@ -175,28 +164,18 @@ def narrow(rows: list[Row]) -> dict[tuple[str, ...], list[str]]:
 
 
 def fastest(rows: list[Row]) -> list[Row]:
-    """List the fastest row, and the rows whose intervals reach its speed-up: their order may be chance."""
+    """List the fastest row, and those whose intervals reach it: their order may be chance."""
     best = max(shown(row["measured_speedup"]) for row in rows)
     return [row for row in rows if shown(row["measured_speedup_interval"][1]) >= best]
 
 
 def alpha_wins(rows: list[Row]) -> bool:
-    """Say whether a row with the highest α is among the fastest."""
     highest = max(shown(row["alpha"] or 0.0) for row in rows)
     return any(shown(row["alpha"] or 0.0) == highest for row in fastest(rows))
 
 
-def named(row: Row) -> dict[str, str]:
-    return {
-        "method": method(row["drafter"]),
-        "domain": domain(row["domain"]),
-        "temperature": at(row["temperature"]),
-        "value": f"{shown(row['measured_speedup']):.2f}",
-    }
-
-
 def measured_rows() -> list[Row]:
-    """List the rows of all reports that have costs and acceptance, each with the models and the machine it is of."""
+    """List the rows of all reports that have costs, each with its models and machine."""
     all_rows = []
     for path in sorted(RESULTS.rglob("*.json")):
         report = read_json(path)
@@ -220,9 +199,9 @@ HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the promp
 def account() -> dict[str, Any]:
     """Return what the tab Theory holds against quoted figures, from all reports.
 
-    `places`: for each report and drafter, the middle row by speed-up, at the lowest temperature. `spans`: the least and
-    the greatest α and K by drafter and models. `predictions`: for each report, drafter and temperature, what half of
-    the prompts predict and the others measured, over all kinds of text by their cycles (equally in older reports).
+    `places`: of each report and drafter, the middle row by speed-up, at the lowest temperature. `spans`: least and
+    greatest α and K by drafter and models. `predictions`: of each report, drafter and temperature, what half of the
+    prompts predict and the others measured, over all kinds of text by cycles (equally in older reports).
     """
     halves = [f"{half}_{name}" for half in HALVES for name in ("tau", "speedup")]
     frame = pandas.DataFrame(measured_rows()).reindex(columns=[*WHERE, "source", *NUMBERS, *halves, *HALVES.values()])

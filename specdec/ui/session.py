@@ -1,15 +1,11 @@
 """Give the page access to the engine.
 
-The engine has its own process (`process.py`), so the page does not need torch. Only one run at a time uses the machine,
-because two runs would distort each other's times. Visitors wait in our own queue (`gateway/turns.py`) instead of
-Gradio's, because ours shows them their place, and they can leave it.
-
-Gradio can cancel a generator only between two yields. Therefore every generator here yields about every half second,
-if necessary without text.
+The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
+would distort each other's times. Our own queue (`gateway/turns.py`) shows visitors their place; Gradio's does not.
+Gradio can cancel a generator only between two yields. Therefore those here yield every half second, if only "".
 """
 
 import contextlib
-import json
 import logging
 import math
 import threading
@@ -21,10 +17,9 @@ from typing import Any, Literal
 
 from ..exposure import limits
 from ..families import hub, presets
-from ..messages import Refused
+from ..messages import Refused, Step
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
-from ..progress import Step
 from ..settings import RunRequest
 from . import recorded
 from .gateway.turns import Ticket, Turns
@@ -40,23 +35,20 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """What the page says beside the button of a run or certificate: a sentence, and how much is done of what it names.
+class Answer:
+    """What the page is told of a run or certificate; `name` says what `text` is.
 
-    The last one is `done`, `cut` (at the deadline) or `error`.
+    `lines` are those of a run, or the state of a certificate as JSON; "" is a heartbeat. Other answers are a sentence
+    beside the button, and how much is done of what they name; the last is `done`, `cut` (at the deadline) or `error`.
     """
 
-    name: Literal["waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
+    name: Literal["lines", "waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
     text: str
-    share: float = 1.0
+    share: float = 1.0  # how much is done of what the text names
 
 
 class Session:
-    """The page's one engine process, the queue before it, and what the engine said of itself.
-
-    `run` and `certify` yield strings, which are lines of a run or states of a certificate ("" is a heartbeat), and
-    notices.
-    """
+    """The page's one engine process, the queue before it, and what the engine said of itself."""
 
     def __init__(self) -> None:
         self.device = "auto"  # of live runs; the engine's process resolves it
@@ -64,12 +56,12 @@ class Session:
         self.machine = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # target -> the drafter and K that are chosen if none is given
-        self.preparing: Step | None = None  # how far `_choose` is, for everybody who waits for it
+        self.preparing: Step | None = None  # how far `_prepare` is, for everybody who waits for it
         self.download: Step | None = None  # how far the download is; only who holds `_downloading` sets it
         self._downloading = threading.Lock()  # one download at a time
         self._warming_up = False
 
-    def run(self, request: RunRequest) -> Generator[str | Notice, None, None]:
+    def run(self, request: RunRequest) -> Generator[Answer, None, None]:
         """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
         remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
         try:
@@ -87,54 +79,54 @@ class Session:
                 call = self.process.call("run", request, self.device, kind_of(request.prompt), translator)
                 with contextlib.closing(call):
                     for item in call:
-                        if isinstance(item, str):
-                            deadline = min(deadline, time.monotonic() + seconds)
-                            yield item
-                            if reading and item:
-                                reading = None
-                                yield Notice("running", sentences(remark, chosen) or say("running"))
-                        elif isinstance(item, Step) and item.name == "read":
-                            reading = item
-                            yield Notice("read", read_so_far(item), share(item))
-                        elif isinstance(item, Choice):
-                            if request.drafter == DEFAULT_DRAFTER or not request.k:
-                                chosen = chosen_line(item)
-                            peer = say("peer") if request.peer else ""
-                            yield Notice("running", sentences(remark, chosen, peer) or say("running"))
-                        elif isinstance(item, Step) and item.name == "ask":
-                            if item.text:  # the platform's reason why there is no GPU
-                                remark = sentences(remark, item.text, say("refused"), say("or_here"))
-                            yield Notice("running", remark if item.text else sentences(remark, say("asking")))
-                        else:
-                            # While the call waits, it is shown the step of preparing that it waits for.
-                            step = item or self.preparing
-                            is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
-                            yield worded(step, sentences(remark, chosen)) if step and is_waiting else ""
+                        match item:
+                            case str():
+                                deadline = min(deadline, time.monotonic() + seconds)
+                                yield Answer("lines", item)
+                                if reading and item:
+                                    reading = None
+                                    yield Answer("running", sentences(remark, chosen) or say("running"))
+                            case Choice():
+                                if request.drafter == DEFAULT_DRAFTER or not request.k:
+                                    chosen = chosen_line(item)
+                                peer = say("peer") if request.peer else ""
+                                yield Answer("running", sentences(remark, chosen, peer) or say("running"))
+                            case Step("read"):
+                                reading = item
+                                yield Answer("read", read_so_far(item), share(item))
+                            case Step("ask"):
+                                if item.text:  # the platform's reason why there is no GPU
+                                    remark = sentences(remark, item.text, say("refused"), say("or_here"))
+                                yield Answer("running", remark if item.text else sentences(remark, say("asking")))
+                            case _:  # while the call waits, it is shown the step of preparing that it waits for
+                                step = item or self.preparing
+                                is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
+                                yield worded(step, sentences(remark, chosen)) if is_waiting else Answer("lines", "")
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Notice("done", remark)  # the player says that it is done
+            yield Answer("done", remark)  # the player says that it is done
         except Exception as error:
             unwritten = say("unwritten", total=request.params.max_tokens)
-            yield last_notice(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
+            yield last_answer(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
 
-    def certify(self, arguments: tuple[Any, ...]) -> Iterator[str | Notice]:
-        """Sample a certificate live. Each string is "" or the whole certificate so far, as JSON."""
+    def certify(self, arguments: tuple[Any, ...]) -> Iterator[Answer]:
+        """Sample a certificate live. The text of `lines` is the whole certificate so far."""
         seconds, deadline = limits().seconds, math.inf
         try:
             self.check_rate()
             with self.place_in_line("certificate") as ticket:
                 yield from self.wait(ticket)
-                yield Notice("running", say("certifying"))
+                yield Answer("running", say("certifying"))
                 with contextlib.closing(self.process.call("certify", *arguments)) as call:
                     for state in call:
-                        if isinstance(state, dict):
+                        if state:
                             deadline = min(deadline, time.monotonic() + seconds)
-                        yield json.dumps(state, ensure_ascii=False) if isinstance(state, dict) else ""
+                        yield Answer("lines", state or "")
                         if time.monotonic() > deadline:
                             raise TimeoutError
-            yield Notice("done", say("certified"))
+            yield Answer("done", say("certified"))
         except Exception as error:
-            yield last_notice(error, seconds)
+            yield last_answer(error, seconds)
 
     def check_rate(self) -> None:
         """Raise Refused if this visitor asks too often."""
@@ -153,25 +145,25 @@ class Session:
         finally:
             self.machine.leave(ticket)
 
-    def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Notice]:
-        """Wait for the ticket's turn, and yield notices with the expected wait."""
+    def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Answer]:
+        """Wait for the ticket's turn, and yield answers with the expected wait."""
         while (place := self.machine.poll(ticket)) != (0, 0.0):
             count, seconds = place
             waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
-            yield Notice("waiting", sentences(remark, waiting, instead))
+            yield Answer("waiting", sentences(remark, waiting, instead))
             time.sleep(LOOK_EVERY_S)
 
-    def fetch(self, target: str) -> Iterator[Notice]:
+    def fetch(self, target: str) -> Iterator[Answer]:
         """Download the missing files of a pair. Raises Refused if that fails."""
         pair = presets.parse_pair(target)
         if pair is None or all(map(hub.is_here, pair.models)):
             return
-        yield Notice("running", say("looking"))
+        yield Answer("running", say("looking"))
         while not self._downloading.acquire(timeout=LOOK_EVERY_S):
             yield worded(self.download)
         try:
             if missing := [model for model in pair.models if not hub.is_here(model)]:
-                yield Notice("fetch", say("fetching_soon", name=missing[0]))
+                yield Answer("fetch", say("fetching_soon", name=missing[0]))
                 with contextlib.closing(hub.fetch(missing, self.device)) as states:
                     for step in states:
                         self.download = step
@@ -189,22 +181,22 @@ class Session:
             timer.start()
 
     def _warm_up(self) -> None:
-        """Prepare the pair that the page begins with, and the embedded target, which runs if that pair cannot."""
+        """Prepare the pair that the page begins with, and the embedded target, its stand-in."""
         self.process.start()  # imports torch and compiles, while the pair is fetched
         for target in dict.fromkeys((recorded.first_target(), EMBEDDED)):
             try:
                 for _ in self.fetch(target):
                     pass
-                while not self._choose(target):
+                while not self._prepare(target):
                     while self.machine.busy():
                         time.sleep(LOOK_EVERY_S)
             except (Refused, RuntimeError) as error:
                 log.warning("%s is not prepared: %s", target, error)
 
-    def _choose(self, target: str) -> bool:
-        """Prepare a target. Return False if that was interrupted, since a visitor's run need not wait for measuring."""
+    def _prepare(self, target: str) -> bool:
+        """Prepare a target. Return False if measuring was interrupted by a visitor's run."""
         try:
-            with contextlib.closing(self.process.call("choose", target, self.device)) as call:
+            with contextlib.closing(self.process.call("prepare", target, self.device)) as call:
                 for item in call:
                     if isinstance(item, Choice):
                         self.choices[target] = item
@@ -226,10 +218,10 @@ def chosen_line(choice: Choice | None) -> str:
     return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
 
 
-def worded(step: Step | None, remark: str = "") -> Notice:
-    """Say what is done to prepare a run, how long it takes, and how far it is. None: another visitor's download."""
+def worded(step: Step | None, remark: str = "") -> Answer:
+    """Say what is done to prepare a run, and how far it is. None: another visitor's download."""
     if step is None:
-        return Notice("fetch", sentences(remark, say("looking")))
+        return Answer("fetch", sentences(remark, say("looking")))
     if step.name == "fetch":
         unit, digits, size = ("GB", 1, 1e9) if step.total >= 1e9 else ("MB", 0, 1e6)
         done, total = f"{step.done / size:.{digits}f}", f"{step.total / size:.{digits}f} {unit}"
@@ -240,7 +232,7 @@ def worded(step: Step | None, remark: str = "") -> Notice:
         more = say("more", seconds=math.ceil(left)) if left > 0 else ""
         so_far = say("so_far", seconds=math.floor(step.seconds))
         text = sentences(say(step.name), so_far + more + say("stop"))
-    return Notice("fetch" if step.name == "fetch" else "prepare", sentences(remark, text), share(step))
+    return Answer("fetch" if step.name == "fetch" else "prepare", sentences(remark, text), share(step))
 
 
 def share(step: Step) -> float:
@@ -251,15 +243,15 @@ def read_so_far(step: Step, name: str = "reading") -> str:
     return say(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
 
 
-def last_notice(error: Exception, seconds: float, undone: str = "") -> Notice:
-    """Turn the error that ended a run into the last notice, one sentence. `undone` is added at the deadline."""
+def last_answer(error: Exception, seconds: float, undone: str = "") -> Answer:
+    """Turn the error that ended a run into its last answer. `undone` is added at the deadline."""
     if isinstance(error, Refused):
-        return Notice("error", translated(error.args[0]))
+        return Answer("error", translated(error.args[0]))
     if isinstance(error, TimeoutError):
         deadline = say("deadline", seconds=round(error.args[0] if error.args else seconds))
-        return Notice("cut", sentences(deadline, undone))
+        return Answer("cut", sentences(deadline, undone))
     log.error("a run broke off", exc_info=error)
-    return Notice("error", say("died" if isinstance(error, ProcessDied) else "broken"))
+    return Answer("error", say("died" if isinstance(error, ProcessDied) else "broken"))
 
 
 def say(name: str, /, **values: Any) -> str:

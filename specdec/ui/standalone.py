@@ -1,7 +1,6 @@
 """Write a run as one HTML file that plays anywhere, also in slides, and makes no network requests.
 
-The file contains the page's player and cycle view, their modules, and the run as data. `escaped` is applied to data and
-words, so that even a token `</script>` cannot become markup.
+Data and words are `escaped`, so that even a token `</script>` cannot become markup.
 """
 
 import base64
@@ -9,11 +8,10 @@ import re
 from functools import cache
 
 from ..traces.file import escaped, Trace
-from .components.drawn import as_json
-from .components.player import player_words
+from .components.drawn import player_words
 from .gateway.gradio_private import font
 from .scripts import inline_modules
-from .text import asset, filled, language, strings, TAGS
+from .text import as_json, asset, filled, language, strings, TAGS
 
 TITLE = 80  # characters of the prompt in the page's title
 # The app's fonts: family, weight, file. The bold file also serves as semi-bold, whose own file lacks most letters.
@@ -26,7 +24,7 @@ ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """Write a page that plays the run. It links to `home`, the page that made it, if that is a web address."""
+    """Write a page that plays the run, and links to `home`, if that is a web address."""
     data = {
         "player": {"value": trace.dumps(), "words": as_json(player_words())},
         "step": {"words": as_json(strings("step"))},
@@ -44,11 +42,12 @@ def standalone(trace: Trace, home: str = "") -> str:
 
 
 @cache
-def fonts() -> str:
-    """Write CSS rules that contain the font files. If a file is missing, the reader's own font is used."""
-    return "".join(
-        f'@font-face {{ font-family: "{family}"; font-weight: {weight}; '
-        f"src: url(data:font/woff2;base64,{base64.b64encode(content).decode()}) }}\n"
-        for family, weight, name in FONTS
-        if (content := font(name))
-    )
+def fonts(embedded: bool = True) -> str:
+    """Write CSS rules for the app's fonts, which contain the files or link them."""
+    rules = []
+    for family, weight, name in FONTS:
+        if content := font(name):  # else the reader's own font is used
+            data = f"data:font/woff2;base64,{base64.b64encode(content).decode()}"
+            source = f"src: url({data})" if embedded else f"font-display: swap; src: url(static/fonts/{name}.woff2)"
+            rules.append(f'@font-face {{ font-family: "{family}"; font-weight: {weight}; {source} }}\n')
+    return "".join(rules)

@@ -1,7 +1,6 @@
-"""Read the page's texts from `assets/text/<language>`: strings in JSON, paragraphs in Markdown.
+"""Read the page's texts from `assets/text/<language>`, or in English if a file is not translated.
 
-Each request has its own language. `speaking` sets it for a `with` block, and `bind_language` for a handler that Gradio
-calls later. If a file is not translated, the English file is used.
+Each request has its own language. `speaking` sets it for a `with` block, `bind_language` for a handler.
 """
 
 import contextlib
@@ -22,7 +21,7 @@ from ..paths import ASSETS
 PAGE = ASSETS / "page"
 TEXT = ASSETS / "text"
 ENGLISH = "en"  # the language of the terminal and of the API
-_languages = {file.parent.name: json.loads(file.read_text(encoding="utf-8")) for file in TEXT.glob("*/language.json")}
+_languages = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in TEXT.glob("*/language.json")}
 _order = sorted(_languages, key=lambda language: (language != ENGLISH, language))  # English first
 LANGUAGES = {language: _languages[language]["name"] for language in _order}  # language -> its own name
 TAGS = {language: _languages[language]["tag"] for language in _order}  # language -> its tag in HTML
@@ -67,12 +66,12 @@ def bind_language(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strings(name: str) -> dict[str, Any]:
-    """Return the strings of one part of the page. They are cached, so callers must not change them."""
-    return _strings(name, language())
+    """Return the strings of a part of the page. They are cached: do not change them."""
+    return _cached(_path(f"{name}.json"))
 
 
 def of_drafters(field: str) -> dict[str, Any]:
-    """Map drafters in `drafters.json` to their `field`, if they have it. "other" stands for unknown drafters."""
+    """Map drafters to their `field` in `drafters.json`. "other" stands for unknown ones."""
     return {name: words[field] for name, words in strings("drafters").items() if field in words}
 
 
@@ -81,37 +80,37 @@ def translated(sentence: str) -> str:
 
 
 def translate(language: str, sentence: str) -> str:
-    """Translate a sentence of the engine by its template in `engine.json`. Other text is returned unchanged."""
+    """Translate a sentence of the engine by its template in `engine.json`; no other text."""
     if not isinstance(sentence, TranslatableText) or language == ENGLISH:
         return sentence
-    template = _engine(language).get(sentence.template, sentence.template)
+    template = _cached(TEXT / language / "engine.json").get(sentence.template, sentence.template)
     return template.format(**{name: translate(language, value) for name, value in sentence.values.items()})
 
 
 def sentences(*parts: str) -> str:
-    """Join sentences by spaces, but not after Chinese punctuation, whose glyph already includes the space."""
+    """Join sentences by spaces, but not after Chinese punctuation, which includes one."""
     return re.sub("(?<=[。：？！]) ", "", " ".join(filter(None, parts)))
 
 
 def paragraph(name: str) -> str:
-    return _file(f"{name}.md", language()).read_text(encoding="utf-8")
+    return _path(f"{name}.md").read_text(encoding="utf-8")
 
 
-@functools.cache
-def _strings(name: str, language: str) -> dict[str, Any]:
-    return json.loads(_file(f"{name}.json", language).read_text(encoding="utf-8"))
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file; {} if there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-@functools.cache
-def _engine(language: str) -> dict[str, str]:
-    """Read the translations of the engine's sentences by their English templates; {} if there are none."""
-    file = TEXT / language / "engine.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+_cached = functools.cache(read_json)
 
 
-def _file(name: str, language: str) -> Path:
-    path = TEXT / language / name
+def _path(name: str) -> Path:
+    path = TEXT / language() / name
     return path if path.exists() else TEXT / ENGLISH / name
+
+
+def as_json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def asset(name: str) -> str:
@@ -119,7 +118,7 @@ def asset(name: str) -> str:
 
 
 def filled(template: str, **parts: Any) -> str:
-    """Fill in a Jinja template below `assets/page`. In HTML, every value that is not marked `safe` is escaped."""
+    """Fill in a Jinja template below `assets/page`. In HTML, what is not `safe` is escaped."""
     return _templates.get_template(template).render(parts)
 
 
@@ -134,27 +133,16 @@ _templates.globals["asset"] = asset
 
 
 def prompts() -> dict[str, list[str]]:
-    """Read the example prompts by kind. They are English, the language of the recorded runs' models, but for one.
-
-    The kind of that one is the page's language, and it comes first.
-    """
+    """Read the example prompts by kind. One of the page's language, if any, comes first."""
     chat = questions()
-    texts = {kind: lists for kind, lists in chat.items() if kind == language()} | read_prompts("prompts") | chat
-    return {kind: lists["page"] for kind, lists in texts.items()}
+    own = {kind: lists for kind, lists in chat.items() if kind == language()}
+    return {kind: lists["page"] for kind, lists in (own | _cached(ASSETS / "prompts.json") | chat).items()}
 
 
 def questions() -> dict[str, dict[str, list[str]]]:
-    """Read the questions for chat models, by SPEED-Bench category and then by their use: "page" or "bench".
-
-    A language whose pages begin with a prompt of its own has it as a kind, with the language's name.
-    """
-    file, own = read_prompts("questions"), _languages[language()]["prompt"]
+    """Read the questions for chat models, by kind (SPEED-Bench's, or the language) and use."""
+    file, own = _cached(ASSETS / "questions.json"), _languages[language()]["prompt"]
     return {language(): {"page": [own]}} | file if own else file
-
-
-@functools.cache
-def read_prompts(name: str) -> dict[str, dict[str, list[str]]]:
-    return json.loads((ASSETS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def example_name(kind: str) -> str:

@@ -1,24 +1,25 @@
-"""The theme of Gradio's own widgets, with the colours of `assets/page/shared/style.css`, and the launch settings."""
+"""The theme of Gradio's own widgets, and the settings of `launch`."""
 
+import os
 from typing import Any
 
 import gradio as gr
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from . import browser
 from .classroom import Classroom, Room
-from .gateway import middleware
+from .gateway.cache import Cache
+from .gateway.guard import allowed_hosts, Guard, trusted_proxies
+from .gateway.language import LanguageRedirect
 from .tabs import TABS
 from .text import asset, PAGE
 
 WEIGHTS = (400, 700)  # Gradio's semi-bold file, 600, lacks most letters
 CHINESE = ["PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"]
-STYLES = (
-    "shared/style",
-    *(f"{name}/{name}" for name in ("traces", *TABS) if (PAGE / f"{name}/{name}.css").exists()),
-    "shared/access",
-    "shared/first",
-)
+TAB_STYLES = [f"{name}/{name}" for name in ("traces", *TABS) if (PAGE / f"{name}/{name}.css").exists()]
+STYLES = ("shared/style", *TAB_STYLES, "shared/access", "shared/first")
 CLASS = ("class/question", "class/teacher")
 # Our colour -> Gradio's variables that get it. `shared/style.css` sets our colours for light and dark.
 COLOURS = {
@@ -50,7 +51,7 @@ COLOURS = {
 
 
 class SwappedFont(gr.themes.LocalFont):
-    """Gradio's copy of a font, served by the app. Until the browser has loaded it, text is shown in a system font."""
+    """Gradio's copy of a font. Until it is loaded, text is shown in a system font."""
 
     def stylesheet(self) -> dict[str, Any]:
         sheet = super().stylesheet()
@@ -89,16 +90,22 @@ def theme() -> gr.themes.Base:
 
 
 def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
-    """Return the settings of `launch`: Gradio stores nothing of a visit, and only the page's own files are served.
-
-    With a `room`, the app also serves class mode. `host` is the address at which the app listens.
-    """
+    """Return the settings of `launch`. Raises ValueError for a wrong address in SPECDEC_PROXIES."""
+    os.environ["FORWARDED_ALLOW_IPS"] = trusted_proxies()  # uvicorn reads it when the app is launched
+    middleware = [  # the outermost first
+        Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts(host), www_redirect=False),
+        Middleware(Guard),
+        Middleware(LanguageRedirect),
+        Middleware(Cache),
+        Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=6),
+    ]
+    if room:
+        middleware.append(Middleware(Classroom, room=room))
     return {
         "theme": theme(),
         "head": f"<style>{asset('shared/root.css')}</style>",
         "css": "".join(asset(f"{name}.css") for name in (*STYLES, *(CLASS if room else ()))),
         "run_history": False,
-        "show_error": False,
         "enable_monitoring": False,
         "max_file_size": "1mb",
         "allowed_paths": [],
@@ -108,11 +115,5 @@ def launch_settings(room: Room | None = None, host: str = "") -> dict[str, Any]:
         "state_session_capacity": 80,  # every API call creates a session
         "max_threads": 64,  # leaves threads for the page while the queue is full
         "footer_links": ["api"],
-        "app_kwargs": {
-            "routes": [browser.route()],
-            "middleware": [
-                *middleware(host),
-                *([Middleware(Classroom, room=room)] if room else []),
-            ],
-        },
+        "app_kwargs": {"routes": [browser.route()], "middleware": middleware},
     }

@@ -43,11 +43,11 @@ def test_a_stage_that_breaks_or_hangs_costs_no_other(tmp_path, monkeypatch, caps
         "slow": "import time; time.sleep(600)",
     }
     monkeypatch.setattr(gpu, "STAGES", {name: (gpu.about, 0.5 if name == "slow" else 60.0) for name in codes})
-    monkeypatch.setattr(
-        gpu.children,
-        "start",
-        lambda _, name, device, **options: subprocess.Popen([sys.executable, "-c", codes[name]], **options),
-    )
+
+    def start(_: str, name: str, device: str, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "-c", codes[name]], **options)
+
+    monkeypatch.setattr(gpu.children, "start", start)
     path = tmp_path / "report.json"
 
     def report() -> dict[str, Any]:

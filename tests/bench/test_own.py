@@ -12,7 +12,7 @@ from specdec.messages import Refused
 from specdec.paths import read_prompts
 
 
-def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, capsys) -> None:
+def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(engine, shallow, tmp_path, capsys) -> None:
     file, saved = tmp_path / "prompts.txt", tmp_path / "worst.jsonl"
     file.write_text('Once upon a time\n\n{"prompt": "def main():"}\n', encoding="utf-8")
     words = ["bench", "--target", shallow, "--prompts", str(file), "--drafter", "draft_model", "-k", "2"]
@@ -26,8 +26,7 @@ def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(shallow, tmp_path, c
     trace = Trace.load(saved)
     assert trace.header.prompt == report["rows"][0]["text"]
     assert {event.params.seed for event in trace.events if isinstance(event, Started)} == {1}  # a measured one
-    with Engine(shallow, dtype="float32", device="cpu") as engine:
-        frame = measure_prompts(engine, read_prompts(file), ["draft_model", "prompt_lookup"], 2, 0.0, 6, 1)
+    frame = measure_prompts(engine, read_prompts(file), ["draft_model", "prompt_lookup"], 2, 0.0, 6, 1)
     assert len(frame) == 4 and frame["speedup"].dropna().is_monotonic_increasing
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from specdec.bench import prompts
+from specdec.bench import suites
 from specdec.families.zoo import load
 from tools.bench import __main__ as tool
 from tools.bench import methods, peers
@@ -17,7 +17,7 @@ from tools.bench.options import SUITES
 
 @pytest.mark.long
 def test_the_report_of_a_family_stands_beside_transformers(capsys, monkeypatch, shallow) -> None:
-    monkeypatch.setattr(methods, "PROMPTS", {"story": prompts.PROMPTS["story"][:1]})
+    monkeypatch.setattr(methods, "PROMPTS", {"story": suites.PROMPTS["story"][:1]})
     monkeypatch.setattr(peers, "ASSISTED_K", (None, 2))
     asked = ["--suite", "embedded", "--target", shallow, "--tokens", "8", "--repeats", "1", "-k", "2"]
     assert tool.main(asked) == 0
@@ -27,7 +27,7 @@ def test_the_report_of_a_family_stands_beside_transformers(capsys, monkeypatch, 
 
 
 def test_every_peer_writes_the_same_text() -> None:
-    peer, prompt = peers.Peer(load("embedded", torch.float32)), prompts.PROMPTS["story"][0]
+    peer, prompt = peers.Peer(load("embedded", torch.float32)), suites.PROMPTS["story"][0]
     expected = peer.generate(prompt, 12)
     assert peer.assisted(2, prompt, 12) == peer.assisted(None, prompt, 12) == expected
 
@@ -48,13 +48,8 @@ def test_every_suite_of_ours_has_a_report() -> None:
 
 def test_headlines_leave_looping_rows_out() -> None:
     def row(domain: str, speedup: float, repetition: float) -> dict[str, object]:
-        return {
-            "drafter": "draft_model",
-            "domain": domain,
-            "temperature": 0.0,
-            "measured_speedup": speedup,
-            "repetition": repetition,
-        }
+        place = {"drafter": "draft_model", "domain": domain, "temperature": 0.0}
+        return place | {"measured_speedup": speedup, "repetition": repetition}
 
     rows = [row("story", 2.0, 0.0), row("code", 3.0, 0.05), row("facts", 9.0, 0.4)]
     assert methods.headline(rows, 0.0) == {"speedup": 2.5, "domains": {"story": 2.0, "code": 3.0}, "looping": ["facts"]}

@@ -1,10 +1,8 @@
 """What half of the prompts and a probe predict for the other half."""
 
-from unittest.mock import patch
-
 import pytest
 
-from specdec import Engine
+from specdec.bench import measure
 from specdec.bench.measure import Case, predict, prediction
 from specdec.bench.suites import probed_costs
 from specdec.figures.stats import Comparison, LaneStats
@@ -59,14 +57,26 @@ def test_a_page_adds_rows_up_by_their_cycles(monkeypatch: pytest.MonkeyPatch) ->
     assert (place["unseen_tau"], place["unseen_cost"]) == (2.0, 1.5)
 
 
-def test_an_adaptive_drafter_pays_for_its_own_choices(shallow) -> None:
+def test_four_runs_share_the_plain_ones_around_them_and_the_faster_is_their_baseline(monkeypatch) -> None:
+    order, plain = list[str](), iter([0.01, 0.01, 0.01, 0.1, 0.2, 0.4, 0.4, 0.2, 0.1])  # the first three warm up
+
+    def run(engine: None, prompt: str, drafter: str, *_: object) -> LaneStats:
+        order.append(drafter)
+        return LaneStats(10, 11, seconds=next(plain) if drafter == "none" else 0.3)
+
+    monkeypatch.setattr(measure, "run", run)
+    cases = [Case(name, "story", 0.0, 4) for name in "abcde"]
+    pairs = measure.measure_pairs(None, ("Once",), cases, 10, 2)
+    assert order == ["none", *"abcd", "none", "e", "none"] * 3
+    baselines = {case.drafter: [comparison.plain.seconds for _, comparison in pairs[case]] for case in cases}
+    assert baselines == {name: [0.1, 0.2] for name in "abcd"} | {"e": [0.2, 0.1]}
+
+
+def test_an_adaptive_drafter_pays_for_its_own_choices(engine, monkeypatch) -> None:
     """Its drafts cost what they took with it in charge; its passes cost those of the drafter in it."""
-    with Engine(shallow, dtype="float32", device="cpu") as engine:
-        family, measured = engine.models, []
-        with patch.object(
-            probe, "measure_costs", side_effect=lambda family, name, **text: measured.append(name) or PROBED[name]
-        ):
-            family.costs["draft_model"] = COSTS
-            costs = probed_costs(family, Case("adaptive", "story", 0.8, 16), "Once")
+    family, measured = engine.models, list[str]()
+    monkeypatch.setattr(probe, "measure_costs", lambda _, name, **text: measured.append(name) or PROBED[name])
+    monkeypatch.setitem(family.costs, "draft_model", COSTS)
+    costs = probed_costs(family, Case("adaptive", "story", 0.8, 16), "Once")
     assert measured == ["draft_model", "adaptive"] and costs.passes == COSTS.passes
     assert costs.draft == pytest.approx(PROBED["adaptive"].draft + PROBED["adaptive"].draw)

@@ -12,8 +12,7 @@ from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Drafted, Event, Failed, Finished
 from specdec.loop import check_proposal, generate, Task
 from specdec.methods import inner_drafter
-from specdec.proof.toys import TableModel
-from specdec.proof.warp import warped
+from specdec.proof.toys import TableModel, warped
 from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids
@@ -32,11 +31,6 @@ def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int,
     check_proposal(proposal, k, TARGET.vocabulary)  # the engine's: depth, number of nodes, a tree, sound distributions
     assert len(proposal.seconds) in (0, len(proposal))
     assert run.text == TEXT
-
-
-@every_drafter
-def test_before_the_first_pass_of_the_target_nothing_is_drafted(make: Make) -> None:
-    assert len(make(view_of()).propose([1], 0, WARM, RandomSampler(0))) == 0
 
 
 @every_drafter
@@ -103,8 +97,7 @@ class Faulty(Drafter):
         if k and self.calls == 2:
             if self.how == "raises":
                 raise RuntimeError("out of order")
-            distributions = torch.full((1, TARGET.vocabulary), float("nan"))
-            return Proposal.chain([1], distributions)
+            return Proposal.chain([1], torch.full((1, TARGET.vocabulary), float("nan")))
         return proposal
 
 
@@ -135,10 +128,6 @@ def test_a_draft_model_serves_one_run() -> None:
         drafter.propose(TEXT[:4], 2, WARM, RandomSampler(1))
 
 
-def lookup(text: list[int], k: int) -> tuple[int, ...]:
-    return PromptLookupDrafter().propose(text, k, WARM, RandomSampler(0)).tokens
-
-
 @pytest.mark.parametrize(
     ("text", "draft"),
     [
@@ -152,7 +141,7 @@ def lookup(text: list[int], k: int) -> tuple[int, ...]:
     ],
 )
 def test_prompt_lookup_copies_what_followed_the_longest_and_latest_match(text: list[int], draft: tuple[int]) -> None:
-    assert lookup(text, 3) == draft
+    assert PromptLookupDrafter().propose(text, 3, WARM, RandomSampler(0)).tokens == draft
 
 
 def test_drafts_are_warped_as_the_target_is() -> None:

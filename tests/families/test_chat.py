@@ -63,10 +63,7 @@ def test_a_template_lies_in_its_own_file_or_in_a_list(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "reason"),
-    [
-        ("{{ ''.__class__.__mro__ }}", "cannot be rendered"),
-        (PLAIN * 2, "does not contain the prompt exactly once"),
-    ],
+    [("{{ ''.__class__.__mro__ }}", "cannot be rendered"), (PLAIN * 2, "does not contain the prompt exactly once")],
 )
 def test_a_template_is_sandboxed_and_holds_the_prompt_once(wrong: str, reason: str, tmp_path) -> None:
     with pytest.raises(Refused, match=f"the chat template {reason}"):

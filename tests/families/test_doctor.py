@@ -5,20 +5,20 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from specdec import cli
-from specdec.cli.doctor import record
+from specdec.cli.judges import record
 from specdec.families import doctor, zoo
 from specdec.families.chat import Chat
 from specdec.families.doctor import Convention, Examination, Text
+from specdec.families.export import write
 from specdec.models.checkpoint import read_config, read_weights
-from specdec.paths import ASSETS
+from specdec.paths import FAMILY
 
-FAMILY = ASSETS / "family"
 Plant = Callable[[dict[str, Any], doctor.Weights], tuple[dict[str, Any], doctor.Weights]]
 
 
@@ -34,18 +34,12 @@ def texts(family) -> list[Text]:
 
 def planted(folder: Path, head: str, plant: Plant) -> Path:
     config, weights = plant(read_config(FAMILY / head), read_weights(FAMILY / head))
-    save_file({name: tensor.clone().contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    write(folder, config, {name: tensor.clone() for name, tensor in weights.items()})
     return folder
 
 
 def keys(**changes: Any) -> Plant:
     return lambda config, weights: (config | changes, weights)
-
-
-def tensors(convention: Callable[[doctor.Weights], doctor.Weights]) -> Plant:
-    """All of these changes undo themselves."""
-    return lambda config, weights: (config, convention(weights))
 
 
 def of(head: str, kind: str) -> Convention:
@@ -80,7 +74,7 @@ FAULTS: list[tuple[str, Plant, set[str]]] = [
     ("mtp", uneven_norm, {"norm_output"}),
     ("eagle3", bits(as_float16=True), {"dtype"}),
     ("eagle3", keys(norm_output=True), {"norm_output"}),
-    ("mtp", lambda config, weights: tensors(of("mtp", "norms").tensors)(config, weights), {"norms"}),
+    ("mtp", lambda config, weights: (config, of("mtp", "norms").tensors(weights)), {"norms"}),  # undoes itself
     ("mtp", both, {"attention", "order"}),
     ("block", keys(architectures=["DFlashDraftModel"]), {"sample_from_anchor"}),
 ]
@@ -119,10 +113,7 @@ def test_a_head_of_texts_without_the_template_is_told(chat: Chat, monkeypatch) -
 
 
 def test_a_run_that_breaks_off_is_not_kept(family, tmp_path, monkeypatch, capsys) -> None:
-    def fails(*arguments: Any, **options: Any) -> None:
-        raise OSError("the cable is out")
-
-    monkeypatch.setattr(family.target, "forward", fails)
+    monkeypatch.setattr(family.target, "forward", Mock(side_effect=OSError("the cable is out")))
     record(family, "eagle3", "Tom went home.", tmp_path / "run.jsonl")
     assert "broke off, so it is not kept: OSError: the cable is out" in capsys.readouterr().out
     assert not (tmp_path / "run.jsonl").exists()

@@ -4,27 +4,28 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from specdec.bench import suites as bench
-from specdec.bench.prompts import PROMPTS
+from specdec.bench.suites import PROMPTS
 from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
-from specdec.lanes.default import expected_tokens
+from specdec.lanes.default import choose, expected_tokens
 from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.paths import FAMILY
 from specdec.sampling import probabilities
+from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
-from specdec.verify import RejectionSampling
 from tests.shallow import rewrite
 from tests.tokens import ids
 
@@ -34,18 +35,14 @@ PROMPT = "The old captain looked at the sea and"
 @pytest.fixture(scope="module")
 def exact() -> Family:
     family = zoo.load("embedded", torch.float32)
-    costs = Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05)  # measuring them takes seconds
-    family.costs.setdefault("draft_model", costs)
+    family.costs.setdefault("draft_model", Costs(0.1, (1.0, 1.1, 1.2, 1.3), 0.05))  # measuring them takes seconds
     return family
-
-
-def drafting(family: Family) -> list[str]:
-    return [*(name for name in family.drafters if name != "none"), "adaptive"]
 
 
 def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 40) -> list[int]:
     params = SamplingParams(max_tokens=tokens, ignore_end=True)
-    task = make_task(family, family.encode(prompt), drafter, k, params, RejectionSampling(), details=False)
+    choose(family, drafter, k)  # measures the costs by which `adaptive` drafts
+    task = make_task(family, family.encode(prompt), RunRequest(prompt, drafter, k, params), details=False)
     return ids(generate(task))
 
 
@@ -53,7 +50,7 @@ def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 
 def test_greedy_text_is_plain_text_for_every_drafter(exact, domain: int) -> None:
     prompt = list(PROMPTS.values())[domain][0]
     plain = greedy_ids(exact, prompt, "none", 0, 24)
-    for i, drafter in enumerate(drafting(exact)):
+    for i, drafter in enumerate([*(name for name in exact.drafters if name != "none"), "adaptive"]):
         k = (1, 3, 8)[(i + domain) % 3]
         assert greedy_ids(exact, prompt, drafter, k, 24) == plain, (drafter, k)
 
@@ -76,15 +73,13 @@ def test_in_eight_bits_it_is_another_target_and_says_so(exact) -> None:
     assert family.name == zoo.load("embedded:int8").name == "embedded:int8"
     assert (family.precision, exact.precision) == ("int8", "float32")
     told = family.describe()
-    assert (
-        told["dtype"] == "int8" and told["target"]["weights"] == "int8" and told["threads"] == torch.get_num_threads()
-    )
+    assert told["dtype"] == told["target"]["weights"] == "int8" and told["threads"] == torch.get_num_threads()
     assert list(family.drafters) == list(exact.drafters)
     text = exact.encode(PROMPT)
     p, q = (f.target.forward(text, f.target.new_cache(64)).softmax(-1) for f in (exact, family))
     assert 1e-4 < float(0.5 * (p - q).abs().sum()) < 0.1
     with pytest.raises(Refused, match="cannot run a target in this precision"):
-        race_lanes(family, PROMPT, peer=True)
+        race_lanes(family, RunRequest(PROMPT, "draft_model", 4, SamplingParams(), peer=True))
     with pytest.raises(Refused, match="int8 runs only on a CPU"):
         zoo.compute_dtypes(torch.int8, "cuda")
 
@@ -108,7 +103,7 @@ def test_a_folders_drafter_has_the_acceptance_that_its_training_measured(shallow
 
 def test_a_race_interleaves_by_the_clocks(exact) -> None:
     clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
-    for event in race_lanes(exact, PROMPT, params=SamplingParams(0.8, max_tokens=32, seed=1)):
+    for event in race_lanes(exact, RunRequest(PROMPT, "draft_model", 4, SamplingParams(0.8, max_tokens=32, seed=1))):
         if isinstance(event, Committed):
             other = "plain" if event.lane == "speculative" else "speculative"
             assert clocks[event.lane] <= clocks[other] or other in finished
@@ -140,7 +135,9 @@ def test_recorded_traces_are_what_the_engine_does(exact, path: Path) -> None:
     trace = Trace.load(path)
     assert trace.header.source == "recorded"
     started = next(e for e in trace.events if isinstance(e, Started) and e.lane == "speculative")
-    again = list(race_lanes(exact, trace.header.prompt, started.drafter, started.k, started.params))
+    asked = RunRequest(trace.header.prompt, started.drafter, started.k, started.params)
+    choose(exact, asked.drafter, asked.k)
+    again = list(race_lanes(exact, asked))
     assert ids(trace.events, "plain") == ids(again, "plain")
     both = list(zip(verified(trace.events), verified(again), strict=False))
     same = [[p.token for p in old.positions] == [p.token for p in new.positions] for old, new in both]
@@ -162,11 +159,8 @@ def test_the_recorded_distributions_are_the_targets(exact, path: Path) -> None:
             draft = [p.token for p in event.positions]
             cache = exact.target.new_cache(len(text) + len(draft))
             distributions = probabilities(exact.target.forward(text + draft, cache, rows=len(draft) + 1), params)
-            judged = [
-                (p.p, float(distribution[p.token]))
-                for p, distribution in zip(event.positions, distributions, strict=False)
-            ]
-            assert [p for p, _ in judged] == pytest.approx([p for _, p in judged], abs=1e-4)
+            chances = distributions[torch.arange(len(draft)), torch.tensor(draft)].tolist()
+            assert [p.p for p in event.positions] == pytest.approx(chances, abs=1e-4)
         elif isinstance(event, Committed) and event.lane == "speculative":
             text += event.tokens
 
@@ -184,7 +178,7 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     _, drafter = family.lane("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
     with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
-        race_lanes(family, PROMPT, drafter="telepathy")
+        race_lanes(family, RunRequest(PROMPT, "telepathy", 4, SamplingParams()))
     with pytest.raises(Refused, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
 
@@ -194,13 +188,8 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     [(False, None, "cpu"), (True, RuntimeError("no kernel image is available"), "cpu"), (True, None, "cuda")],
 )
 def test_auto_is_a_gpu_that_can_add(monkeypatch, there: bool, error: Exception | None, device: str) -> None:
-    def ones(*_: object, device: str) -> float:
-        if error is not None:
-            raise error
-        return 1.0
-
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr(torch, "ones", ones)
+    monkeypatch.setattr(torch, "ones", Mock(side_effect=error, return_value=1.0))
     assert zoo.resolve_device("auto") == device and zoo.resolve_device("cpu") == "cpu"
 
 

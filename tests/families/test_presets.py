@@ -1,12 +1,17 @@
-"""Pairs by name, and what a host allows."""
+"""Pairs by name, what a host allows, and a target without a draft."""
+
+import json
 
 import pytest
 
 from specdec import exposure
+from specdec.events import Drafted
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
+from specdec.lanes.default import choose
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
 from tests.tokens import ids
@@ -48,7 +53,7 @@ def test_a_pair_runs_from_the_cache(tmp_path, monkeypatch) -> None:
     family = zoo.load("some/target + some/draft")
     assert family.describe()["chat"] == ["<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"]
     assert {"draft_model", "prompt_lookup", "none"} <= family.drafters.keys()
-    events = list(race_lanes(family, "Once upon", params=SamplingParams(max_tokens=12)))
+    events = list(race_lanes(family, RunRequest("Once upon", "draft_model", 4, SamplingParams(max_tokens=12))))
     spoken, plain = ids(events), ids(events, "plain")
     assert spoken == plain and len(plain) == 12
 
@@ -58,3 +63,22 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, mo
     monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
     with pytest.raises(Refused, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
         zoo.load_pair(target, draft)
+
+
+def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
+    alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
+    params = SamplingParams(max_tokens=24, ignore_end=True)
+    choice = choose(alone, "adaptive")
+    events = list(race_lanes(alone, RunRequest("one two three one two", "adaptive", choice.k, params)))
+    assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
+    assert any(isinstance(event, Drafted) and event.tokens for event in events)
+
+
+def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path) -> None:
+    target, draft = (toypairs.model_into(tmp_path / str(layers), layers, template=None) for layers in (2, 1))
+    families = {"quantised": zoo.load_pair(target), "suffix": zoo.load_pair(target, dtype=zoo.dtype_of("int8"))}
+    config = json.loads((target / "config.json").read_text()) | {"exit_layers": [1]}
+    (target / "config.json").write_text(json.dumps(config))
+    families |= {"draft_model": zoo.load_pair(target, draft), "early_exit": zoo.load_pair(target)}
+    for name, family in families.items():
+        assert family.default_drafter == family.wrapped("adaptive") == name and family.wrapped("none") == ""

@@ -10,19 +10,16 @@ from safetensors.torch import save_file
 from tokenizers import models, pre_tokenizers, processors, Tokenizer
 
 from specdec.drafters.eagle3 import Eagle3Head
-from specdec.drafters.medusa import MedusaDrafter, MedusaHeads
 from specdec.events import Failed
 from specdec.families import zoo
-from specdec.families.formats import head_format
-from specdec.families.published import load_drafter
+from specdec.families.published import head_format, load_drafter
 from specdec.loop import generate, Task
 from specdec.models import native
 from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import completed, output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.types import SamplingParams
-from tests.drafters.naiveheads import naive_medusa, Weights
-from tests.drafters.test_heads import cycles, Watched
+from tests.drafters.naiveheads import Weights
 from tests.families import toypairs
 from tests.tokens import ids
 from tests.toyheads import (
@@ -89,39 +86,15 @@ def plain_config(**facts: Any) -> dict[str, Any]:
     return {**config, "architectures": ["LlamaForCausalLMEagle3"], **facts}
 
 
-def counted(*ids: int) -> dict[str, Any]:
-    return {"eagle_config": {"eagle_aux_hidden_state_layer_ids": list(ids), "use_aux_hidden_state": True}}
-
-
 def test_layers_are_those_that_a_config_names_and_copies_of_the_target_are_left_out(tmp_path) -> None:
     """`test_published_logits.py` holds the numbers of each layout."""
     copies = {"verifier_lm_head.weight": torch.ones(23, WIDTH), "verifier_norm.weight": torch.ones(WIDTH)}
     named = speculators(True, eagle_aux_hidden_state_layer_ids=[1, 3, 5])
+    plain = plain_config(eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 3, 4], "use_aux_hidden_state": True})
     stored = {**renamed(eagle3_weights(), "layers.0."), **copies}
-    for i, (weights, config, taps) in enumerate(
-        ((eagle3_weights(), plain_config(**counted(0, 3, 4)), (1, 4, 5)), (stored, named, (1, 3, 5)))
-    ):
-        head = load_drafter(written(tmp_path / str(i), weights, config), TARGET, words(23))
+    for config, weights, taps in ((plain, eagle3_weights(), (1, 4, 5)), (named, stored, (1, 3, 5))):
+        head = load_drafter(written(tmp_path / str(taps), weights, config), TARGET, words(23))
         assert isinstance(head, Eagle3Head) and head.taps == taps
-
-
-@pytest.mark.parametrize(
-    ("weights", "layers", "prefix"),
-    [
-        (medusa_weights(outputs=30), 1, ""),  # rows behind the target's 23 only pad
-        (medusa_weights(), 1, "medusa_head."),
-        (medusa_weights(outputs=23, blocks=2), 2, ""),
-    ],
-)
-def test_medusa_heads_say_what_the_naive_ones_say(weights: Weights, layers: int, prefix: str, tmp_path) -> None:
-    stored = {prefix + name: tensor for name, tensor in weights.items()}
-    folder = written(tmp_path / "heads", stored, {"medusa_num_heads": 2, "medusa_num_layers": 1})
-    heads = load_drafter(folder, TARGET, words(23))
-    assert isinstance(heads, MedusaHeads) and heads.count == 4
-    run = Watched(lambda view: MedusaDrafter(view, heads))
-    for i, (text, _) in enumerate(cycles(run, 3, 4, seed=0)):
-        rows = torch.stack(run.logits[4 * i : 4 * i + 4])
-        assert torch.allclose(rows, naive_medusa(weights, text, blocks=layers)[:, :23], atol=1e-4)
 
 
 def without(weights: Weights, *names: str) -> Weights:

@@ -16,14 +16,14 @@ from specdec.models.grouped import GGUF
 from specdec.paths import FAMILY
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
-from specdec.verify import RejectionSampling
+from specdec.settings import RunRequest
 from tests.families import togguf
 from tests.toyheads import exact_texts
 
 
 def text(family: Family, drafter: str, k: int, params: SamplingParams) -> LaneStats:
     tokens = family.encode("def add(a, b):\n    ")
-    task = make_task(family, tokens, drafter, k, params, RejectionSampling(), details=False)
+    task = make_task(family, tokens, RunRequest(tokens, drafter, k, params), details=False)
     return LaneStats.from_events(list(generate(task)), task.lane)
 
 

@@ -16,18 +16,15 @@ from specdec.traces.file import live_header, Trace
 from tests import nodejs
 
 
-def position(node: int, status: str) -> Position:
-    return Position(node, 1, "x", status, 0.5, 0.5, None if status == "discarded" else 0.1)
-
-
 def cycle(lane: str, number: int, start: float, statuses: list[str], total: int, draft: float, verify: float) -> list:
     kept, events, at = statuses.count("accepted"), [], start
     if statuses:
         n = len(statuses)
         events.append(Drafted(lane, number, (1,) * n, ("x",) * n, tuple(range(-1, n - 1)), at, at + draft))
         at += draft
-    positions = tuple(position(i, status) for i, status in enumerate(statuses))
-    events.append(Verified(lane, number, positions, at, at + verify))
+    coins = [None if status == "discarded" else 0.1 for status in statuses]
+    positions = [Position(i, 1, "x", statuses[i], 0.5, 0.5, coin) for i, coin in enumerate(coins)]
+    events.append(Verified(lane, number, tuple(positions), at, at + verify))
     kind = "resampled" if "rejected" in statuses else "bonus"
     tokens = (1,) * (kept + 1)
     events.append(Committed(lane, number, tokens, ("x",) * len(tokens), kept, kind, "x", total, at + verify))

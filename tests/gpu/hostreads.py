@@ -13,7 +13,7 @@ WAITS = {
 
 
 class HostReads(TorchDispatchMode):
-    def __init__(self, refuse: bool) -> None:
+    def __init__(self, refuse: bool = True) -> None:
         super().__init__()
         self.refuse, self.count = refuse, 0
 
@@ -23,10 +23,6 @@ class HostReads(TorchDispatchMode):
             if self.refuse:
                 raise AssertionError(f"{func} makes the host wait")
         return func(*args, **(kwargs or {}))
-
-
-def no_host_reads() -> HostReads:
-    return HostReads(refuse=True)
 
 
 def host_reads(body: Callable[[], object]) -> int:

@@ -28,7 +28,7 @@ from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.drafting import depth_of, DraftSource
-from specdec.lanes import executor
+from specdec.lanes import race
 from specdec.loop import Task
 from specdec.models.device import Resources
 from specdec.models.transformer import Transformer
@@ -132,7 +132,7 @@ def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingP
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
     plain = ids(loop.generate(task, loop.HostExecutor(task, table)))
-    device = ids(executor.run_task(task_of(kind, params)))
+    device = ids(race.run_task(task_of(kind, params)))
     assert plain == device
 
 
@@ -150,7 +150,7 @@ def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch) -> None:
 def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
     one = task_of(kind, WARM)
     one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
-    end = list(executor.run_task(one))[-1]
+    end = list(race.run_task(one))[-1]
     assert isinstance(end, Finished) and end.reason == "length" and end.eager is None
     (cycle,) = SHARED.idle.values()
     assert {k for _, _, k in cycle.graphs.keys} == set(range(cycle.k + 1))
@@ -193,7 +193,7 @@ def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:
     for _ in range(2):
         for kind in KINDS:
             for temperature in (0.0, 0.8):
-                found = ids(executor.run_task(task_of(kind, replace(WARM, temperature=temperature))))
+                found = ids(race.run_task(task_of(kind, replace(WARM, temperature=temperature))))
                 assert expected.setdefault((kind, temperature), found) == found
     assert len(SHARED.idle) == SHARED.max_idle
     torch.cuda.synchronize()
@@ -209,12 +209,12 @@ def test_a_capture_that_fails_is_told_and_later_ones_are_whole() -> None:
 
 FAILING = """
 import torch
-from specdec.lanes import executor
+from specdec.lanes import race
 from specdec.gpu.graphs import Graphs
 from tests.gpu.test_cuda import GREEDY, ids, SHARED, task_of
 
 def fail(engines, send):
-    expected = ids(executor.run_task(task_of("model", GREEDY)))
+    expected = ids(race.run_task(task_of("model", GREEDY)))
     counter = torch.zeros(1, device="cuda")
     failing, later = Graphs("cuda"), Graphs("cuda")
     failing.run("step", lambda: counter.add_(1.0 + 0.0 * float(counter)), counter)
@@ -224,7 +224,7 @@ def fail(engines, send):
     send(("later", later.reason))
     SHARED.idle.clear()
     send(("expected", expected))
-    send(("text", ids(executor.run_task(task_of("model", GREEDY)))))
+    send(("text", ids(race.run_task(task_of("model", GREEDY)))))
 
 def spoil(engines, send):
     torch.zeros(1, device="cuda")[torch.tensor([10**9], device="cuda")] += 1.0  # asserts on the device
@@ -250,15 +250,15 @@ def test_after_an_illegal_access_the_next_call_has_another_process() -> None:
 
 
 def test_without_room_a_run_says_so_and_the_next_is_whole() -> None:
-    expected = ids(executor.run_task(task_of("model", GREEDY)))
+    expected = ids(race.run_task(task_of("model", GREEDY)))
     SHARED.idle.clear()
     torch.cuda.empty_cache()
     held = filled()
-    *_, failed, _ = executor.run_task(task_of("model", GREEDY))
+    *_, failed, _ = race.run_task(task_of("model", GREEDY))
     held.clear()
     torch.cuda.empty_cache()
     assert isinstance(failed, Failed) and failed.reason is loop.NO_ROOM
-    assert ids(executor.run_task(task_of("model", GREEDY))) == expected
+    assert ids(race.run_task(task_of("model", GREEDY))) == expected
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -278,5 +278,5 @@ def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() 
     for name, k in (("draft_model", 4), ("none", 0)):
         target, drafter = family.lane(name, len(prompt) + 64)
         task = Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
-        texts.append(ids(executor.run_task(task)))
+        texts.append(ids(race.run_task(task)))
     assert texts[0] == texts[1]

@@ -19,7 +19,7 @@ from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
-from tests.gpu.hostreads import no_host_reads
+from tests.gpu.hostreads import HostReads
 from tests.models.test_models import BASE, FAMILIES, lean, reference, TEXT
 from tests.toyheads import DRAFTS, drafts_on, MAKERS, TARGET, view_of
 from tests.toyheads import TEXT as TOY_TEXT
@@ -68,7 +68,7 @@ def test_logits_are_the_models_own(name: str) -> None:
         cache.keep(start)
         expected = model.forward(tokens, cache, rows=len(tokens))
         for bucket in {bucket_for(start + len(tokens), 64), 64}:
-            with no_host_reads():
+            with HostReads():
                 logits = decoder.forward(torch.tensor(tokens), torch.tensor([start]), bucket)
             assert torch.allclose(logits, expected, atol=2e-5)
 
@@ -102,7 +102,7 @@ def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) 
     cycle = cycle_of(kind, k, end, params)
     records = [cycle.begin(prompt, end, params.seed)]
     while cycle.length.item() < end:
-        with no_host_reads():
+        with HostReads():
             records.append(cycle.run())
     return cycle, records
 

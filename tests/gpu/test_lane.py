@@ -21,7 +21,7 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
-from specdec.lanes import executor
+from specdec.lanes import race
 from specdec.loop import Task
 from specdec.models.device import Resources
 from specdec.models.view import TargetView
@@ -29,7 +29,7 @@ from specdec.rules import BlockVerification
 from specdec.types import Costs
 from tests.gpu.hostreads import host_reads
 from tests.gpu.test_accept import TableSampler
-from tests.gpu.test_graphs import BASE, GREEDY, lane_of, lean, prompt_of, WARM
+from tests.gpu.test_graphs import BASE, broken, GREEDY, lane_of, lean, prompt_of, WARM
 from tests.tokens import ids
 from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
@@ -136,9 +136,7 @@ def depths(monkeypatch) -> list[int]:
     return caught
 
 
-@pytest.mark.parametrize(
-    "params", [pytest.param(GREEDY, id="greedy", marks=pytest.mark.long), pytest.param(WARM, id="sampled")]
-)
+@pytest.mark.parametrize("params", [pytest.param(GREEDY, marks=pytest.mark.long), WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("kind", ["like", "lookup", *DRAFTS])
 def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> None:
     changes = {"params": replace(params, max_tokens=50), "details": False}
@@ -148,9 +146,8 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> N
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
     drafted = {len(event.tokens) for event in device if isinstance(event, Drafted)}
-    assert drafted >= ({1, 2, 3, 4} if kind != "lookup" else set()) and max(depths, default=0) >= (
-        3 if kind in ("like", "eagle3") else 0
-    )
+    assert kind == "lookup" or drafted >= {1, 2, 3, 4}
+    assert kind not in ("like", "eagle3") or max(depths) >= 3
 
 
 def test_what_drawing_a_draft_costs_counts_on_a_device_too() -> None:
@@ -218,18 +215,14 @@ def test_a_closed_run_harms_no_other() -> None:
 
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
-    broken = lean(LlamaConfig(**BASE))
-    broken.embedding = broken.embedding * float("nan")
-    events = list(on_device(task("like", drafter=DraftModelDrafter(broken), params=GREEDY)))
+    events = list(on_device(task("like", drafter=DraftModelDrafter(broken("model")[1]), params=GREEDY)))
     failures = [event for event in events if isinstance(event, Failed)]
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
     assert ids(events) == ids(on_device(task("none", params=GREEDY)))
 
 
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
-    broken = lean(LlamaConfig(**BASE))
-    broken.embedding = broken.embedding * float("nan")
-    *_, failed, end = on_device(task("none", target=broken))
+    *_, failed, end = on_device(task("none", target=broken("model")[1]))
     assert isinstance(failed, Failed) and failed.fatal and "not finite" in failed.reason
     assert isinstance(end, Finished) and end.reason == "failed"
 
@@ -254,7 +247,7 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
         (task("like", drafter=DraftModelDrafter(small)), "reads at most 32"),
     ):
         assert reason in lane.reason_against(one)
-    assert isinstance(list(executor.run_task(block))[-1], Finished)
+    assert isinstance(list(race.run_task(block))[-1], Finished)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
@@ -263,11 +256,11 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
         assert isinstance(last, Finished)
         return last.eager
 
-    assert end(executor.run_task(task("like"))) is None  # a CPU has none
+    assert end(race.run_task(task("like"))) is None  # a CPU has none
     assert end(on_device(task("like"))) == "there is no CUDA device"
-    for module in (lane, executor):
+    for module in (lane, race):
         monkeypatch.setattr(module, "target_of", lambda task: SimpleNamespace(device="cuda"))
-    assert end(executor.run_task(task("like"))) == "only our own decoder runs on the device"
+    assert end(race.run_task(task("like"))) == "only our own decoder runs on the device"
 
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -71,10 +72,7 @@ def test_what_was_chosen_stays(measured) -> None:
 
 
 def test_where_no_candidate_drafts_a_chosen_depth_stays(monkeypatch) -> None:
-    def refuse(*_: Any) -> Costs:
-        raise Refused("it drafted nothing")
-
-    monkeypatch.setattr(probe, "measure_costs", refuse)
+    monkeypatch.setattr(probe, "measure_costs", Mock(side_effect=Refused("it drafted nothing")))
     pair = family({"draft_model": CHEAP, "quantised": COPY})
     assert choose(pair, k=5) == Choice("draft_model", 5) and choose(pair).k == 4
 

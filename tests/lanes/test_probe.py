@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -62,12 +63,9 @@ class Guesser(Drafter):
 
     name = "guesser"
 
-    def __init__(
-        self, clock: Clock, width: int, level: float, fixed: float, alpha: float, seed: int = 0, draw: float = 0.0
-    ) -> None:
+    def __init__(self, clock: Clock, width: int, level: float, fixed: float, alpha: float, draw: float = 0.0) -> None:
         self.clock, self.width, self.level, self.fixed, self.alpha = clock, width, level, fixed, alpha
-        self.draw = draw
-        self.random = random.Random(seed)
+        self.draw, self.random = draw, random.Random(0)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if k == 0:
@@ -101,19 +99,15 @@ class Family:
 CHAIN = {"width": 1, "level": 0.002, "fixed": 0.0}
 TREE = {"width": 4, "level": 0.003, "fixed": 0.001}
 HEADS = {"width": 5, "level": 0.0, "fixed": 0.004}
-SHAPES = pytest.mark.parametrize("how", [CHAIN, TREE, HEADS], ids=["chain", "tree", "heads"])
 
 
-def seconds(how: dict[str, Any], depth: int) -> float:
-    rows = 1 + how["width"] * depth
-    return (how["fixed"] + how["level"] * depth if depth else 0.0) + 0.010 + 0.001 * (rows - 1)
-
-
-@SHAPES
+@pytest.mark.parametrize("how", [CHAIN, TREE, HEADS], ids=["chain", "tree", "heads"])
 def test_the_costs_of_a_depth_are_those_of_a_cycle_of_that_depth(clock, how: dict[str, Any]) -> None:
     costs = probe(Family(clock, **how, alpha=0.5), "guesser")
     for depth in range(10):
-        assert costs.cycle(depth) == pytest.approx(seconds(how, depth) / 0.010, rel=0.02)
+        draft = how["fixed"] + how["level"] * depth if depth else 0.0
+        seconds = draft + 0.010 + 0.001 * how["width"] * depth
+        assert costs.cycle(depth) == pytest.approx(seconds / 0.010, rel=0.02)
 
 
 def test_a_row_that_is_dearer_than_the_others_is_found(clock, monkeypatch) -> None:
@@ -146,9 +140,6 @@ def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:
 
 @pytest.mark.parametrize("broken", [(Guesser, "propose"), (Target, "forward")], ids=["drafter", "target"])
 def test_what_fails_is_refused_with_its_reason(clock, monkeypatch, broken: tuple[type, str]) -> None:
-    def fails(*arguments: Any, **options: Any) -> None:
-        raise OSError("the cable is out")
-
-    monkeypatch.setattr(*broken, fails)
+    monkeypatch.setattr(*broken, Mock(side_effect=OSError("the cable is out")))
     with pytest.raises(Refused, match=r"the costs of guesser cannot be measured, .*the cable is out"):
         probe(Family(clock, **CHAIN, alpha=0.5), "guesser")

@@ -1,24 +1,19 @@
 """A long prompt is read in pieces: what is reported, that the run is the same as without, and that it can be left."""
 
 from asyncio import CancelledError
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from specdec import Engine, loop, SamplingParams
+from specdec import loop, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
 from specdec.loop import PIECE
 from specdec.models.view import TargetView
 from specdec.settings import RunRequest
 
 PARAMS = SamplingParams(max_tokens=8, ignore_end=True)
-
-
-@pytest.fixture(scope="module")
-def engine(shallow) -> Iterator[Engine]:
-    with Engine(shallow, dtype="float32", device="cpu") as engine:
-        yield engine
+LONG = "Once there was a fox who lived by the sea. " * 30
 
 
 def committed(events: list[Event]) -> list[tuple[str, tuple[int, ...]]]:
@@ -27,8 +22,7 @@ def committed(events: list[Event]) -> list[tuple[str, tuple[int, ...]]]:
 
 @pytest.mark.parametrize("drafter", ["draft_model", "eagle3", "early_exit"])
 def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: str, monkeypatch) -> None:
-    prompt, told = "Once there was a fox who lived by the sea. " * 30, list[tuple[str, int, int]]()
-    request, count = RunRequest(prompt, drafter, 3, PARAMS), len(engine.models.encode(prompt))
+    told, request, count = list[Any](), RunRequest(LONG, drafter, 3, PARAMS), len(engine.models.encode(LONG))
     watched = list(engine.start(request, on_read=lambda *state: told.append(state)).events)
     sizes, forward = list[int](), TargetView.forward
 
@@ -55,9 +49,8 @@ def test_a_run_that_is_abandoned_while_it_reads_ends_at_once(engine) -> None:
         told.append(done)
         raise CancelledError
 
-    request = RunRequest("Once there was a fox who lived by the sea. " * 30, "none", 1, PARAMS)
     with pytest.raises(CancelledError):
-        seen.extend(engine.start(request, on_read=leave).events)
+        seen.extend(engine.start(RunRequest(LONG, "none", 1, PARAMS), on_read=leave).events)
     assert told == [0] and not any(isinstance(event, Failed) for event in seen)
 
 

@@ -18,18 +18,16 @@ from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import race_lanes
 from specdec.loop import Task
-from specdec.paths import FAMILY
 from specdec.proof.toys import TableModel
+from specdec.settings import RunRequest
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 from tests.tokens import ids
 
-pytestmark = pytest.mark.skipif(not (FAMILY / "target").is_dir(), reason="the embedded family is not there")
 K, PROMPT = 3, "Once upon a time"
 GREEDY = SamplingParams(max_tokens=24)
 WARM = SamplingParams(0.8, top_k=20, top_p=0.9, max_tokens=24, seed=3)
-QUESTION = "Q: What is the capital of Italy?\nA:"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def family(shallow) -> zoo.Family:
 
 
 def run(family: zoo.Family, drafter: str = "draft_model", params: SamplingParams = WARM, k: int = K) -> list[Event]:
-    return list(race_lanes(family, PROMPT, drafter, k, params, peer=True))
+    return list(race_lanes(family, RunRequest(PROMPT, drafter, k, params, peer=True)))
 
 
 def only(events: Sequence[Event], kind: type) -> list[Any]:
@@ -69,9 +67,10 @@ def test_its_cycles_are_told_as_a_servers_are(family, drafter: str, params: Samp
 
 def test_greedy_text_is_that_of_plain_decoding() -> None:
     whole = zoo.load("embedded", torch.float32)
-    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", QUESTION)):
+    question = "Q: What is the capital of Italy?\nA:"
+    for temperature, drafter, prompt in ((0.0, "draft_model", PROMPT), (1e-40, "prompt_lookup", question)):
         params = SamplingParams(temperature, max_tokens=40)
-        events = list(race_lanes(whole, prompt, drafter, 4, params, peer=True))
+        events = list(race_lanes(whole, RunRequest(prompt, drafter, 4, params, peer=True)))
         assert ids(events, PEER) == ids(events, PLAIN) and not only(events, Failed)
 
 
@@ -95,7 +94,8 @@ def test_a_stop_string_and_the_last_token_end_it(family, params: SamplingParams)
 
 
 def test_stopping_the_race_ends_its_thread_between_two_cycles(family) -> None:
-    running = race_lanes(family, PROMPT, "draft_model", K, SamplingParams(max_tokens=200), peer=True)
+    request = RunRequest(PROMPT, "draft_model", K, SamplingParams(max_tokens=200), peer=True)
+    running = race_lanes(family, request)
     next(event for event in running if event.lane == PEER and isinstance(event, Committed) and event.cycle == 2)
     assert threads() == ["transformers"]
     running.close()
@@ -104,7 +104,8 @@ def test_stopping_the_race_ends_its_thread_between_two_cycles(family) -> None:
 
 @pytest.mark.parametrize("fails_at", [0, 2], ids=["loading", "in a cycle"])
 def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at: int) -> None:
-    alone, cycle, calls = list(race_lanes(family, PROMPT, "draft_model", K, WARM)), peer.AssistedExecutor.cycle, count()
+    alone = list(race_lanes(family, RunRequest(PROMPT, "draft_model", K, WARM)))
+    cycle, calls = peer.AssistedExecutor.cycle, count()
 
     def broken(*given: Any) -> Any:
         if next(calls) < fails_at:
@@ -125,7 +126,7 @@ def test_a_fault_of_its_own_harms_no_other_lane(family, monkeypatch, fails_at: i
 @pytest.mark.parametrize(("drafter", "k"), [("medusa", 3), ("early_exit", 3), ("none", 3), ("draft_model", 0)])
 def test_what_it_has_no_counterpart_of_is_refused_in_a_sentence(family, drafter: str, k: int) -> None:
     with pytest.raises(ValueError, match=r"ssisted generation .*\."):
-        race_lanes(family, PROMPT, drafter, k, GREEDY, peer=True)
+        race_lanes(family, RunRequest(PROMPT, drafter, k, GREEDY, peer=True))
 
 
 def test_models_without_files_are_refused() -> None:
@@ -136,9 +137,10 @@ def test_models_without_files_are_refused() -> None:
 def test_its_model_is_read_once_and_ends_with_ours(shallow) -> None:
     family = zoo.load_folder(Path(shallow), "shallow", torch.float32)
     target = peer.unwrapped(family.target)
-    list(race_lanes(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
+    request = RunRequest("Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True)
+    list(race_lanes(family, request))
     model = weakref.ref(peer.library_model(target, family.resources.peers))
-    list(race_lanes(family, "Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True))
+    list(race_lanes(family, request))
     assert model() is not None and peer.library_model(target, family.resources.peers) is model()
     del family, target
     gc.collect()

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -33,9 +34,7 @@ def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings) -> None:
     assert not settings.cudnn and not settings.matmul.allow_bf16_reduced_precision_reduction
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in DEFAULT else [pytest.mark.long]) for name in FAMILIES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in DEFAULT else pytest.mark.long) for n in FAMILIES])
 def test_a_prompt_needs_no_mask_where_no_window_cuts_it(name: str, monkeypatch) -> None:
     model, masked = lean(name), list[tuple[int | None, int]]()
     assert not model.causal_prefill
@@ -62,10 +61,7 @@ def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(card: bool, expe
 
 
 def test_loading_for_a_gpu_compiles_nothing(tmp_path, monkeypatch) -> None:
-    def compiled() -> None:
-        raise AssertionError("compiled")
-
-    monkeypatch.setattr(native, "library", compiled)
+    monkeypatch.setattr(native, "library", Mock(side_effect=AssertionError("compiled")))
     monkeypatch.setattr(zoo, "check_room", lambda *_: None)
     monkeypatch.setattr(zoo, "resolve_device", lambda device: device)  # "meta" stands for a GPU
     family = zoo.load_pair(*toypairs.pair_into(tmp_path), device="meta")

@@ -15,6 +15,7 @@ from specdec.events import PEER, PLAIN
 from specdec.families import zoo
 from specdec.lanes.race import race_lanes
 from specdec.models.hugging_face import HuggingFaceModel
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
 from tests.tokens import ids
@@ -142,9 +143,8 @@ def test_every_drafter_keeps_the_text(gemma) -> None:
 
 
 def test_its_own_assisted_generation_races_beside_ours(gemma) -> None:
-    events = list(
-        race_lanes(gemma, "w3 w4 w5", "draft_model", 3, SamplingParams(max_tokens=12, ignore_end=True), peer=True)
-    )
+    params = SamplingParams(max_tokens=12, ignore_end=True)
+    events = list(race_lanes(gemma, RunRequest("w3 w4 w5", "draft_model", 3, params, peer=True)))
     peer, plain = (ids(events, lane) for lane in (PEER, PLAIN))
     assert peer == plain and len(plain) == 12
 

@@ -116,32 +116,20 @@ def test_a_full_cache_says_so() -> None:
         ours.forward(TEXT[:9], ours.new_cache(8))
 
 
-@pytest.mark.parametrize("begun", [1, 3, 4])
-def test_verification_goes_on_from_the_exit(begun: int) -> None:
-    ours, block = lean("llama tied"), [5, 7, 11, 13]
-    plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
-    for cache in (plain, early):
-        ours.forward(TEXT[:20], cache)
-    for token in block[:begun]:
-        ours.begin([token], early)
-    expected, rows = (ours.forward(block, cache, rows=4) for cache in (plain, early))
-    assert torch.allclose(rows, expected, atol=1e-5)
-    for cache in (plain, early):
-        cache.keep(22)
-    assert torch.allclose(ours.forward([3], early), ours.forward([3], plain), atol=1e-5)
-
-
-def test_what_was_begun_and_not_proposed_does_no_harm() -> None:
-    ours = lean("llama tied")
-    for block in ([5], [5, 8, 9], [6, 7]):
+@pytest.mark.parametrize("kept", [0, 2])  # 0: all of them, without being told so
+@pytest.mark.parametrize("begun", [1, 2, 3, 4])
+def test_verification_goes_on_from_the_exit_and_what_was_begun_alone_does_no_harm(begun: int, kept: int) -> None:
+    ours, draft = lean("llama tied"), [5, 7, 11, 13]
+    for block in (draft, [5], [5, 8, 9], [6, 7]):
         plain, early = ours.new_cache(64), ours.new_cache(64, exit_layer=2)
         for cache in (plain, early):
             ours.forward(TEXT[:20], cache)
-        ours.begin([5], early)
-        ours.begin([7], early)
-        n = len(block)
-        expected, rows = (ours.forward(block, cache, rows=n) for cache in (plain, early))
+        for token in draft[:begun]:
+            ours.begin([token], early)
+        expected, rows = (ours.forward(block, cache, rows=len(block)) for cache in (plain, early))
         assert torch.allclose(rows, expected, atol=1e-5)
+        for cache in (plain, early) if kept else ():
+            cache.keep(20 + min(kept, len(block)))
         assert torch.allclose(ours.forward([3], early), ours.forward([3], plain), atol=1e-5)
 
 

@@ -135,9 +135,7 @@ def test_eight_bits_have_the_distribution_of_their_rounded_weights_and_inputs(na
         for in_torch, eight in ((False, True), (True, True), (False, False))
     ]
     assert isinstance(models[0].head, Blocked) and models[0].head.struct.bits == 8
-    found, expected, exact = (
-        model.forward(TEXT, model.new_cache(CONTEXT), rows=len(TEXT)).softmax(-1) for model in models
-    )
+    found, expected, exact = (m.forward(TEXT, m.new_cache(CONTEXT), rows=len(TEXT)).softmax(-1) for m in models)
     apart, rounding = (float((found - other).abs().sum(-1).median()) for other in (expected, exact))
     assert rounding > 1e-3 and apart < 0.2 * rounding
 
@@ -231,9 +229,7 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
         caches = [model.new_cache(CONTEXT) for model in models]
         for model, cache in zip(models, caches, strict=True):
             model.forward(TEXT[:9], cache)
-        found, expected = (
-            model.run_layers(x, cache, 9, **options) for model, cache in zip(models, caches, strict=True)
-        )
+        found, expected = (m.run_layers(x, cache, 9, **options) for m, cache in zip(models, caches, strict=True))
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
 
 

@@ -13,7 +13,6 @@ from specdec.paths import FAMILY
 from specdec.ui import menu
 
 ROOT = FAMILY.parents[1]
-needs_family = pytest.mark.skipif(not (FAMILY / "target").is_dir(), reason="the embedded family is not there")
 
 
 def test_packing_what_was_unpacked_changes_nothing() -> None:
@@ -33,7 +32,6 @@ def test_a_packed_head_is_read_as_before(tmp_path) -> None:
     assert all(torch.allclose(read[name], tensors[name], atol=0.02) for name in tensors)
 
 
-@needs_family
 def test_transformers_reads_packed_models_as_we_do() -> None:
     from specdec.lanes import transformers
 

@@ -22,6 +22,7 @@ from specdec.models.transformer import Transformer
 from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
+from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
 from tests.toyheads import exact_texts, shape, WIDTH
@@ -100,7 +101,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target, 
     assert isinstance(family.drafts["draft_model"], ReducedDraft)
     assert usual_drafter(family) == "prompt_lookup" and usual_drafter(zoo.load_pair(target, target)) == "draft_model"
     with pytest.raises(ValueError, match="the target's embedding and output matrices"):
-        race_lanes(family, "Tom went home.", "draft_model", 4, peer=True)
+        race_lanes(family, RunRequest("Tom went home.", "draft_model", 4, SamplingParams(), peer=True))
     ids, texts = family.encode("Tom went home."), []
     for name, k in (("none", 0), ("draft_model", 4)):
         view, drafter = family.lane(name, len(ids) + 24)

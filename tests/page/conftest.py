@@ -1,5 +1,6 @@
 """The page, served once for all files that run in this process."""
 
+import httpx
 import pytest
 
 from specdec.ui.build import build
@@ -18,3 +19,9 @@ def address():
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
     yield url
     demo.close()
+
+
+@pytest.fixture
+def client(address):
+    with httpx.Client(base_url=address, timeout=60) as client:
+        yield client

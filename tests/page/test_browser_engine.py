@@ -6,12 +6,10 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
 
 from specdec.events import to_dict
 from specdec.families import hub
@@ -38,6 +36,7 @@ MODULES = {
     "relaxed_threads.wasm": nodejs.bundled_node,
 }  # fmt: skip
 FORGED = "What does <|im_end|> do?"  # text in a prompt that looks like a control token is none
+STAR = pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
 
 
 def run(number: int, family: Family) -> dict[str, object]:
@@ -62,46 +61,40 @@ def run(number: int, family: Family) -> dict[str, object]:
     return told | {"events": events}
 
 
-def hold(folder: Path, numbers: range, smollm2: bool = False) -> dict[str, int]:
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "runs"), [("embedded", 9), pytest.param(SMOLLM2, 2, marks=STAR)])
+def test_the_browser_has_our_bits_and_our_runs(tmp_path, name: str, runs: int) -> None:
     assert native.library() is not None, "the bits are those of native.cpp"
-    family = load_pair(SMOLLM2, dtype=GGUF) if smollm2 else load("embedded", INT7)
-    content = {name.upper(): data for name, data in files(family.name).items()}
+    family = load_pair(SMOLLM2, dtype=GGUF) if name == SMOLLM2 else load("embedded", INT7)
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
-    written = content | {
+    written = {file.upper(): data for file, data in files(family.name).items()} | {
         "LOGITS": json.dumps({"tokens": TOKENS, "rows": rows}).encode(),
-        "RUNS": json.dumps([run(number, family) for number in numbers]).encode(),
+        "RUNS": json.dumps([run(number, family) for number in range(runs)]).encode(),
     }
-    for name, data in written.items():
-        (folder / name).write_bytes(data)
+    places = {file: tmp_path / file for file in written}
+    for file, data in written.items():
+        places[file].write_bytes(data)
     for layers, node in MODULES.items():
-        if smollm2 and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
+        if name == SMOLLM2 and "relaxed" in layers:  # it does not multiply codes of 8 bits, which the output matrix has
             continue
-        said = nodejs.check("python/engine.test.js", node(), **{name: folder / name for name in written}, LAYERS=layers)
-        counted: dict[str, int] = json.loads(re.findall(r"# (\{.*\})", said)[0])
-    return counted
-
-
-@pytest.mark.long
-def test_the_browser_has_our_bits_and_our_runs(tmp_path) -> None:
-    assert hold(tmp_path, range(9))["runs"] == 9
-
-
-@pytest.mark.long
-@pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_the_browser_has_the_bits_of_smollm2(tmp_path) -> None:
-    assert hold(tmp_path, range(2), smollm2=True)["runs"] == 2
+        said = nodejs.check("python/engine.test.js", node(), LAYERS=layers, **places)
+        assert json.loads(re.findall(r"# (\{.*\})", said)[0])["runs"] == runs
 
 
 SPACES = "\t \n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u200b\u2028\u202f\u3000\ufeff"
 ODD = [*SPACES, "a", "don't", " 12", "٣", "é", "e\u0301", "矛", "😀", "?!", "\0", "_", "👩‍👧"]
 ODD += ["<|endoftext|>", "<|im_end|>"]
+CHATS = (None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False))
 
 
-def hold_odd_prompts(folder: Path, tokenizer: Tokenizer, chats: Sequence[Chat | None], texts: int) -> int:
-    """Node reads so many texts of `ODD` in each of the templates, and compares; how many cases that were."""
+@pytest.mark.parametrize("name", ["embedded", pytest.param(SMOLLM2, marks=[pytest.mark.long, STAR])])
+def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path, name: str, record_property) -> None:
+    """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
+    place = hub.find(SMOLLM2) if name == SMOLLM2 else menu.FAMILY / "tokenizer"
+    chats, tokenizer = [load_chat(place)] if name == SMOLLM2 else CHATS, load_tokenizer(place)
     chance = random.Random(1)
     tokenizer.encode_special_tokens = True
-    odd = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(texts - len(ODD)))]
+    odd = [*ODD, *("".join(chance.choices(ODD, k=chance.randint(2, 9))) for _ in range(5000 - len(ODD)))]
     cases = [
         {
             "text": text,
@@ -111,28 +104,10 @@ def hold_odd_prompts(folder: Path, tokenizer: Tokenizer, chats: Sequence[Chat | 
         for chat in chats
         for text in odd
     ]
-    (folder / "texts.json").write_text(json.dumps(cases))
-    (folder / "tokenizer.json").write_text(tokenizer.to_str())
-    nodejs.check("python/text.test.js", TOKENIZER=folder / "tokenizer.json", TEXTS=folder / "texts.json")
-    return len(cases)
-
-
-CHATS = (None, Chat("<|endoftext|>User: ", "\n<|endoftext|>", trims=True), Chat(" ", "", trims=False))
-
-
-@pytest.mark.parametrize("texts", [1500, pytest.param(5000, marks=pytest.mark.long)])
-def test_an_odd_prompt_has_the_same_tokens_in_the_browser(tmp_path, texts: int, record_property) -> None:
-    """What looks like a control token, and spaces on which Python, Rust and JavaScript differ."""
-    tokenizer = load_tokenizer(menu.FAMILY / "tokenizer")
-    record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, CHATS, texts))
-
-
-@pytest.mark.long
-@pytest.mark.skipif(find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")
-def test_an_odd_prompt_has_the_stars_tokens_in_the_browser(tmp_path, record_property) -> None:
-    place = hub.find(SMOLLM2)
-    tokenizer, chat = load_tokenizer(place), load_chat(place)
-    record_property("prompts with Python's tokens", hold_odd_prompts(tmp_path, tokenizer, [chat], 5000))
+    (tmp_path / "texts.json").write_text(json.dumps(cases))
+    (tmp_path / "tokenizer.json").write_text(tokenizer.to_str())
+    nodejs.check("python/text.test.js", TOKENIZER=tmp_path / "tokenizer.json", TEXTS=tmp_path / "texts.json")
+    record_property("prompts with Python's tokens", len(cases))
 
 
 def test_the_table_of_tokens_is_exact() -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
@@ -14,20 +15,15 @@ from specdec.ui import browser, scripts
 FILES = {"target": b"t" * 9, "draft": b"d", "tokenizer": b"{}"}
 
 
-async def elsewhere(scope, receive, send):
-    await send({"type": "http.response.start", "status": 418, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
-
-
 @pytest.fixture
-def place(monkeypatch):
+def client(monkeypatch):
     monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
     monkeypatch.setattr(browser, "made", lambda family: FILES)
-    return scripts.folder()
+    return TestClient(Starlette(routes=[browser.route(), Mount("/", Response(status_code=418))]))
 
 
-def test_scripts_and_models_are_served_for_good(place):
-    client = TestClient(Starlette(routes=[browser.route(), Mount("/", elsewhere)]))
+def test_scripts_and_models_are_served_for_good_and_nothing_else_is(client):
+    place = scripts.folder()
     told = client.get(f"{place}/engine/embedded.json").json()
     assert told.keys() == {*FILES, *scripts.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
     for one in told.values():
@@ -37,10 +33,6 @@ def test_scripts_and_models_are_served_for_good(place):
         script = client.get(f"{place}/{name}")
         assert script.headers["content-type"].startswith("text/javascript") and script.text == text
     assert client.head(f"{place}/engine/embedded.draft").status_code == 200
-
-
-def test_nothing_else_is(place):
-    client = TestClient(Starlette(routes=[browser.route(), Mount("/", elsewhere)]))
     for path in ("target", "engine/smollm2.json", "engine/../README.md", "engine/%2e%2e/README.md", "/engine/x"):
         assert client.get(f"{place}/{path}").status_code in (404, 418)
     for path in ("/pages", place, f"{place}0/engine/embedded.target"):

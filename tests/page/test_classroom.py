@@ -21,7 +21,6 @@ RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 ME, YOU = "a" * 32, "b" * 32
 MOMENT = {"t": 12.5, "settle": 1, "slow": 100, "playing": True, "closed": False}
 KEEP = {"kind": "keep", "piece": " the", "choices": 4, "p": 0.25, "q": 0.5}
-PATIENCE = 60  # seconds; the machine may be busy
 
 
 @pytest.fixture(autouse=True)
@@ -29,24 +28,22 @@ def at_once(monkeypatch):
     monkeypatch.setattr(classroom, "MIN_PAUSE_S", 0.0)
 
 
-def taught(*parts, cursor=MOMENT):
+def taught(*parts):
     room = Room("192.168.1.5", secret="open sesame")
     for number, log in enumerate(parts):
         assert room.write(RUN, number, log)
-    if parts:
-        room.point(cursor)
+    room.point(MOMENT)
     return room
 
 
-def run(coroutine):
-    """Run in a new thread, since the browser tests have an event loop in this one."""
-    with start_blocking_portal() as portal:
-        return portal.call(asyncio.wait_for, coroutine, PATIENCE)
+@pytest.fixture
+def room():
+    return taught("one\n")
 
 
-def heard(room, *deeds, since="", name=ME):
+def heard(room, *deeds, since=""):
     async def listen():
-        stream, found = room.follow(name, since), []
+        stream, found = room.follow(ME, since), []
         for deed in (None, *deeds):
             if deed:
                 deed()
@@ -58,7 +55,8 @@ def heard(room, *deeds, since="", name=ME):
         await stream.aclose()
         return found
 
-    return run(listen())
+    with start_blocking_portal() as portal:  # in a new thread, since the browser tests have an event loop in this one
+        return portal.call(asyncio.wait_for, listen(), 60)
 
 
 def test_a_phone_gets_the_run_once_then_what_is_added_and_each_moment():
@@ -82,14 +80,12 @@ def test_a_phone_that_comes_back_is_sent_what_it_lacks(since, part):
     assert told["id"] == f"{RUN}:2" and told["state"]["cursor"] == MOMENT
 
 
-def test_what_does_not_follow_is_not_taken():
-    room = taught("one\n")
+def test_what_does_not_follow_is_not_taken(room):
     assert not room.write(RUN, 2, "three\n") and not room.write(RUN, 0, "again\n") and not room.write(OTHER, 1, "two\n")
     assert (room.run, room.parts) == (RUN, ["one\n"])
 
 
-def test_one_vote_a_phone_until_the_answer():
-    room = taught("one\n")
+def test_one_vote_a_phone_until_the_answer(room):
     room.streams.update([ME, YOU])
     room.ask(KEEP)
     question = room.question["id"]
@@ -106,11 +102,6 @@ def test_one_vote_a_phone_until_the_answer():
     assert room.votes == {} and room.answer is None and room.question["id"] != question
     room.ask(None)
     assert room.question is None
-
-
-@pytest.fixture
-def room():
-    return taught("one\n")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import typer
 
 from specdec.cli import app
 from specdec.figures import theory
-from specdec.ui.build import build
 from specdec.ui.tabs import labels
 from specdec.ui.tabs.guide import elsewhere
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
@@ -27,7 +26,7 @@ def said(beginning: str) -> str:
     return next(right for wrong, right, _ in WORDS["mistakes"] if wrong.startswith(beginning))
 
 
-def test_figures_in_the_common_mistakes_are_computed() -> None:
+def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> None:
     best = theory.best_k(0.8, 0.1)
     longer = f"K = {best} ({theory.speedup(0.8, best, 0.1):.2f}×); K = 16 gives {theory.speedup(0.8, 16, 0.1):.2f}×"
     assert longer in said("A longer draft")
@@ -38,6 +37,11 @@ def test_figures_in_the_common_mistakes_are_computed() -> None:
     assert f"predicts {theory.expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
     assert f"the run gives {tokens:.2f}." in said("Put the logged")
     assert f"gives {theory.speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
+    p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
+    kept = [min(*pair) for pair in zip(p, q, strict=True)]
+    distribution = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
+    told = ", ".join(f"{x:.2f}".removeprefix("0") for x in distribution)
+    assert f"({told})" in said("After a rejection")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -63,14 +67,6 @@ def test_the_price_of_a_check_is_the_measured_one() -> None:
     assert said in " ".join((TEXT / "en" / "reading.md").read_text(encoding="utf-8").split())
     said = f"一次验证相当于 {low} 到 {high} 个普通步。"
     assert said in (TEXT / "zh" / "reading.md").read_text(encoding="utf-8").replace("\n", "")
-
-
-def test_the_shortcut_writes_what_is_said() -> None:
-    p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
-    kept = [min(*pair) for pair in zip(p, q, strict=True)]
-    distribution = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
-    told = ", ".join(f"{x:.2f}".removeprefix("0") for x in distribution)
-    assert f"({told})" in said("After a rejection")
 
 
 def test_questions_have_their_answers_on_a_tab() -> None:
@@ -165,12 +161,3 @@ def test_the_pages_own_assets_are_small(language: str) -> None:
     files += [path for path in (TEXT / language).glob("*.json") if path.stem not in ("class", "engine", "site")]
     files.sort(key=lambda path: path.suffix != ".json")  # like beside like
     assert len(gzip.compress(b"".join(path.read_bytes() for path in files), 6)) <= LIMIT
-
-
-def test_every_tab_is_built_in_its_order_in_every_language() -> None:
-    tabs = [one["props"]["label"] for one in build().get_config_file()["components"] if one["type"] == "tabitem"]
-    named: list[str] = []
-    for language in LANGUAGES:
-        with speaking(language):
-            named += labels().values()
-    assert tabs == named and {"Race", "Guide", "指南"} <= set(named)

@@ -20,12 +20,13 @@ from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
+from specdec.ui.build import build
 from specdec.ui.components.traces import open_trace
 from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.session import chosen_line, session
 from specdec.ui.standalone import standalone
-from specdec.ui.tabs import race
+from specdec.ui.tabs import labels, race
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
 
@@ -182,29 +183,27 @@ def test_a_bound_function_keeps_its_language_whatever_others_speak() -> None:
     assert text.language() == "en"
 
 
-def test_every_page_answers_in_its_language(tmp_path, monkeypatch) -> None:
-    from specdec.ui.build import build
-
+def test_every_page_has_its_tabs_in_order_and_answers_in_its_language(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(recorded, "TRACES", tmp_path)
     toyrun.trace().save(tmp_path / "story.jsonl")
     demo = build()
-    heard = {}
-    for page, language in ((path.strip("/"), language) for language, path in PATHS.items()):
-        handlers = [event.fn for event in demo.fns.values() if event.page == page and event.fn]
+    config, tabs, heard = demo.get_config_file(), list[str](), {}
+    for language, path in PATHS.items():
+        handlers = [event.fn for event in demo.fns.values() if event.page == path.strip("/") and event.fn]
         start, run = (next(one for one in handlers if one.__name__ == name) for name in ("begin", "run"))
         heard[language] = next(start("own", "", "", "", ""))[1]["value"]
         assert heard[language] == json.loads(next(run("")))["error"]
+        with speaking(language):
+            tabs += labels().values()
     assert heard["en"].startswith("The prompt is empty") and heard["zh"].startswith("提示词是空的")
-    labels = {page: json.dumps(props, ensure_ascii=False, default=str) for page, props in pages(demo).items()}
-    assert "实时运行" in labels["zh"] and "Run live" not in labels["zh"] and "实时运行" not in labels[""]
+    assert [one["props"]["label"] for one in config["components"] if one["type"] == "tabitem"] == tabs
+    assert {"Race", "Guide", "指南"} <= set(tabs)
 
+    def written(page: str) -> str:
+        here = [one["props"] for one in config["components"] if one["id"] in config["page"][page]["components"]]
+        return json.dumps(here, ensure_ascii=False, default=str)
 
-def pages(demo: typing.Any) -> dict[str, list[typing.Any]]:
-    config = demo.get_config_file()
-    return {
-        page: [one["props"] for one in config["components"] if one["id"] in content["components"]]
-        for page, content in config["page"].items()
-    }
+    assert "实时运行" in written("zh") and "Run live" not in written("zh") and "实时运行" not in written("")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -21,8 +21,8 @@ class Engine:
     def __init__(self):
         self.gate, self.begun, self.running, self.most = threading.Event(), [], 0, 0
 
-    def race(self, prompt, **_):
-        self.begun.append(prompt)
+    def race(self, request):
+        self.begun.append(request.prompt)
         self.running += 1
         self.most = max(self.most, self.running)
         try:

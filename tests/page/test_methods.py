@@ -12,32 +12,24 @@ from safetensors.torch import save_file
 
 from specdec.methods import EMBEDDED, METHODS
 from specdec.ui import menu, recorded, results, text
-from specdec.ui.components import cards
 from specdec.ui.tabs import methods
 from tests import toyreport
 
 
-@pytest.fixture
-def reports(tmp_path, monkeypatch):
+@pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
+def test_the_target_of_the_page_comes_first(tmp_path, family, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
-    toyreport.save(tmp_path)
     (tmp_path / "star").mkdir()
     for name in results.SHOWN:
-        family = {"family": "smollm2"} if name.startswith("star/") else {}
         report = toyreport.report()
-        report["provenance"]["models"] |= family
+        report["provenance"]["models"] |= {"family": "smollm2"} if name.startswith("star/") else {}
         (tmp_path / f"{name}.json").write_text(json.dumps(report), encoding="utf-8")
-    return tmp_path
-
-
-@pytest.mark.parametrize("family", ["smollm2", EMBEDDED])
-def test_the_target_of_the_page_comes_first(reports, family, monkeypatch):
     monkeypatch.setattr(recorded, "first_target", lambda: family)
     assert [results.family_of(report) for report in results.reports()] in (
         [family, EMBEDDED],
         [family, "smollm2"],
     )
-    (reports / "star" / "bfloat16.json").unlink()
+    (tmp_path / "star" / "bfloat16.json").unlink()
     assert [results.family_of(report) for report in results.reports()] == [EMBEDDED]
 
 
@@ -74,14 +66,10 @@ def test_counts_agree_with_the_tables_at_their_rounding():
     assert "each column" in results.findings(tied)[-1]
 
 
-def test_the_table_holds_every_row():
+def test_the_table_holds_every_row_and_speed_ups_stand_by_method_and_text_the_fastest_first():
     rows = toyreport.report()["rows"]
     cells = results.cells(rows)
     assert len(cells) == 12 and cells[0] == ["Prompt lookup", "Story", 0.0, 4, 0.9, None, *cells[0][6:-1], 0.001]
-
-
-def test_speed_ups_stand_by_method_and_text_and_the_fastest_comes_first():
-    rows = toyreport.report()["rows"]
     assert list(results.columns(rows).values()) == ["Method", "Median", "Story", "Code"]
     table = results.speedups(rows, 0.0)
     assert [cells[:2] for cells in table] == [["Draft model", 1.55], ["Medusa tree", 1.45], ["Prompt lookup", 1.0]]
@@ -100,11 +88,11 @@ def test_a_report_says_what_has_changed_since():
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
-    told, links = text.of_drafters("card"), menu.read_json(text.ASSETS / "cards.json")
+    told, links = text.of_drafters("card"), text.read_json(text.ASSETS / "cards.json")
     assert told.keys() == links.keys()
     assert {m.name for m in METHODS.values() if not m.variant_of} == {*told, "none"}
     for name in told:
-        picture = xml.fromstring((cards.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+        picture = xml.fromstring((methods.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
         papers = links[name]["papers"].values()
         assert len(picture) > 8 and papers
         assert all(re.fullmatch(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|github\.com/\S+)", link) for link in papers)
@@ -121,7 +109,7 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
         "target": {"exit_layers": [8, 12]},
     }
     (tmp_path / "provenance.json").write_text(json.dumps(trained))
-    page = cards.cards().html_template
+    page = methods.cards().html_template
     assert "1.0 M, 25% of the target’s 4.0 M" in page and "2.5 M tokens in 9 minutes on one core." in page
     assert "the first 8 of the target’s 24 layers" in page and "its layers 8 and 12" in page
     assert "Story-only draft (1.0 M)" in page and "Large draft" not in page

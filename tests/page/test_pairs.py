@@ -16,7 +16,7 @@ from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
 from specdec.ui import menu, recorded
 from specdec.ui.request import check
-from specdec.ui.session import Notice, session
+from specdec.ui.session import Answer, session
 from specdec.ui.tabs import race
 from specdec.ui.text import questions
 from tests import toyrun
@@ -42,20 +42,20 @@ def server(monkeypatch, tmp_path):
 
 
 def told(k=3, **settings):
-    return [item for item in session.run(check("Once upon", k=k, target=PAIR, max_tokens=8, **settings)) if item]
+    return list(session.run(check("Once upon", k=k, target=PAIR, max_tokens=8, **settings)))
 
 
 @pytest.mark.long
 def test_a_pair_is_downloaded_loaded_and_run(server):
     news = told()
-    names = [item.name if isinstance(item, Notice) else "lines" for item in news]
+    names = [item.name for item in news if item != Answer("lines", "")]
     assert names[-1] == "done" and "error" not in names
     assert names.index("fetch") < names.index("lines")
-    header = json.loads(next(item for item in news if isinstance(item, str)).splitlines()[0])
+    header = json.loads(toyrun.written(news)[0].splitlines()[0])
     assert header["models"]["family"] == PAIR and header["models"]["chat"][0] == "<|im_start|>user\n"
     server.close()  # what is there needs no Hub
     again = told(drafter="prompt_lookup")
-    assert again[-1].name == "done" and "fetch" not in [item.name for item in again if isinstance(item, Notice)]
+    assert again[-1].name == "done" and "fetch" not in [item.name for item in again]
     refused = told(drafter="medusa")
     assert refused[-1].name == "error" and "draft_model" in refused[-1].text
     assert told()[-1].name == "done"
@@ -108,8 +108,8 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
 def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
     asked = []
 
-    def race(drafter, **_):
-        asked.append(drafter)
+    def race(request):
+        asked.append(request.drafter)
         return (event for event in toyrun.events())
 
     def away(names, device):

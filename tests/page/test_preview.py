@@ -7,18 +7,17 @@ import httpx
 import pytest
 from PIL import Image
 
-from specdec.ui.gateway.first import PICTURE, with_first_screen
+from specdec.ui.gateway.cache import PICTURE, with_first_screen
 from specdec.ui.gateway.language import PATHS
 from specdec.ui.text import LANGUAGES, speaking, strings
 
-LARGEST = 200_000  # bytes of the page on its way
 META = re.compile(r'<meta (?:name|property)="([^"]+)" content="([^"]*)"')
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_introduces_itself_and_not_gradio(address, language):
     page = httpx.get(address.rstrip("/") + PATHS[language], headers={"Accept-Language": language})
-    assert int(page.headers["content-length"]) <= LARGEST and page.headers["content-encoding"] == "br"
+    assert int(page.headers["content-length"]) <= 200_000 and page.headers["content-encoding"] == "br"
     head = page.text.partition("</head>")[0]
     with speaking(language):
         words = strings("page")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -12,10 +11,8 @@ import pytest
 EMPTY = ["", "default", 0, 0.0, 1.0, 0, 64, 0, "", "rejection", "embedded", False]  # a run that is refused at once
 
 
-@pytest.fixture(scope="module")
-def page(address) -> Iterator[tuple[httpx.Client, list[dict[str, object]]]]:
-    with httpx.Client(base_url=address, timeout=60.0) as client:
-        yield client, client.get("config").json()["dependencies"]
+def functions(client: httpx.Client) -> list[dict[str, object]]:
+    return client.get("config").json()["dependencies"]
 
 
 def answered(client: httpx.Client) -> bool:
@@ -27,9 +24,8 @@ def answered(client: httpx.Client) -> bool:
 
 
 @pytest.mark.parametrize("session", ["", "gone", pytest.param("one", marks=pytest.mark.long)])
-def test_no_call_ends_the_queue(page, session: str) -> None:
-    client, events = page
-    number = next(one["id"] for one in events if one["api_name"] == "run")
+def test_no_call_ends_the_queue(client, session: str) -> None:
+    number = next(one["id"] for one in functions(client) if one["api_name"] == "run")
     sent = {"fn_index": number, "data": EMPTY, "session_hash": session}
 
     def call(_: int) -> int:
@@ -44,11 +40,9 @@ def test_no_call_ends_the_queue(page, session: str) -> None:
     assert answered(client)
 
 
-@pytest.mark.parametrize("number", ["browser", 9_999, "x"])
-def test_nor_does_one_of_a_function_that_there_is_not(page, number: object) -> None:
-    client, events = page
-    if number == "browser":
-        number = next(one["id"] for one in events if not one["backend_fn"])
-    wrong = {"fn_index": number, "data": [], "session_hash": "a"}
-    httpx.post(f"{client.base_url}gradio_api/queue/join", json=wrong, timeout=60)  # a 500 closes the connection
-    assert answered(client)
+def test_nor_does_one_of_a_function_that_there_is_not(client) -> None:
+    of_the_browser = next(one["id"] for one in functions(client) if not one["backend_fn"])
+    for number in (of_the_browser, 9_999, "x"):
+        wrong = {"fn_index": number, "data": [], "session_hash": "a"}
+        httpx.post(f"{client.base_url}gradio_api/queue/join", json=wrong, timeout=60)  # a 500 closes the connection
+        assert answered(client)

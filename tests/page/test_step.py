@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -135,15 +134,12 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path) -> None:
     assert len(kinds) == 2 * (len(RULES) + 1)  # every rule both keeps all and does not
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(made), encoding="utf-8")
-    nodejs.check("python/step.test.js", CASES=path, MATCHED=matched(tmp_path / "matched.jsonl"))
-
-
-def matched(path: Path) -> Path:
     target = TableModel(12, seed=1)
     drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
     task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")
-    Trace(Header("r", "live", "p", ("speculative",)), tuple(generate(task))).save(path)
-    return path
+    matched = tmp_path / "matched.jsonl"
+    Trace(Header("r", "live", "p", ("speculative",)), tuple(generate(task))).save(matched)
+    nodejs.check("python/step.test.js", CASES=path, MATCHED=matched)
 
 
 def test_what_block_verification_would_ask_for_is_told_whoever_judged() -> None:

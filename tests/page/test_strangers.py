@@ -16,10 +16,8 @@ from specdec.ui import menu, request
 from specdec.ui.session import session
 from specdec.ui.tabs import race
 
-EXPOSED = ("network", "class", "public")
 
-
-@pytest.fixture(params=EXPOSED)
+@pytest.fixture(params=["network", "class", "public"])
 def exposed(request, monkeypatch) -> None:
     monkeypatch.setattr(exposure, "host", Host(request.param))
     assert not limits().any_pair

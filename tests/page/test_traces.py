@@ -123,12 +123,10 @@ def test_a_standalone_page_holds_the_run_and_nothing_of_it_is_markup():
 
 
 def test_a_standalone_page_has_a_title_its_fonts_and_the_way_home():
-    home = "https://a.b/app?x=1&y=2"
-    page = traces.make_page([STORY.read_text(encoding="utf-8"), home])["page"]
+    story, home = STORY.read_text(encoding="utf-8"), "https://a.b/app?x=1&y=2"
+    page = traces.make_page([story, home])["page"]
     assert "<h1>“The old lighthouse keeper climbed the stairs …”</h1>" in page
     assert '<a href="https://a.b/app?x=1&amp;y=2">specdec</a>' in page
     assert page.count("@font-face") == page.count("url(data:font/woff2;base64,") == 3 and "font-src data:" in page
     for wrong in ("javascript:alert(1)", 'https://a.b/"><script>', ""):
-        assert (
-            "<a " not in traces.make_page([STORY.read_text(encoding="utf-8"), wrong])["page"].partition('id="data"')[0]
-        )
+        assert "<a " not in traces.make_page([story, wrong])["page"].partition('id="data"')[0]

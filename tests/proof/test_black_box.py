@@ -9,7 +9,6 @@ import pytest
 
 from specdec.proof.black_box import (
     C_PER_DEGREE,
-    cell_of,
     counts_in,
     distributions_of_cells,
     g_test_after_first,
@@ -18,9 +17,9 @@ from specdec.proof.black_box import (
     OTHER,
     witness,
 )
+from specdec.proof.certify import toy
 from specdec.proof.enumeration import total_variation
 from specdec.proof.goodness_of_fit import divergence
-from specdec.proof.pair import toy
 
 ROW = model_row(toy().models[0], toy().text, toy().params)
 ALARM = 1e-7
@@ -43,22 +42,16 @@ def test_cells_share_out_all_texts(smallest: float) -> None:
     distributions = distributions_of_cells(ROW, 3, smallest)
     for length, distribution in enumerate(distributions, start=1):
         assert math.fsum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
-        inner = {cell[:i] for cell in distribution for i in range(len(cell))}
-        mass = Counter[tuple[int, ...]]()
-        for text in itertools.product(range(5), repeat=length):
-            mass[cell_of(text, distribution, inner)] += math.prod(ROW(text[:i])[text[i]] for i in range(length))
-        assert mass == pytest.approx(distribution)
+        every = itertools.product(range(5), repeat=length)
+        mass = {text: math.prod(ROW(text[:i])[text[i]] for i in range(length)) for text in every}
+        assert counts_in(distribution, mass) == pytest.approx(distribution)
         assert all(p >= smallest or cell[-1] == OTHER for cell, p in distribution.items())
 
 
 def test_what_a_distribution_excludes_is_no_cell_of_it() -> None:
     distribution = {(0,): 0.5, (1, 0): 0.3, (1, OTHER): 0.2}
-    assert counts_in(distribution, {(0, 3): 2, (1, 0): 3, (1, 4): 4, (2, 0): 5}) == {
-        (0,): 2,
-        (1, 0): 3,
-        (1, OTHER): 4,
-        (OTHER,): 5,
-    }
+    counts = counts_in(distribution, {(0, 3): 2, (1, 0): 3, (1, 4): 4, (2, 0): 5})
+    assert counts == {(0,): 2, (1, 0): 3, (1, OTHER): 4, (OTHER,): 5}
     assert g_test_after_first({(2, 0): 1}, {(0,): 0.5, (1,): 0.5}, distribution).tail == 0.0
 
 
@@ -76,13 +69,10 @@ def test_draws_from_the_distribution_itself_stay_far_from_red_and_the_first_toke
     distributions = distributions_of_cells(ROW, 3, 5 / 2_000)
     for seed in range(8):
         drawn = texts(400, 3, seed)
-        assert all(
-            g_test_after_first(drawn, distributions[0], distribution).tail > 1e-3 for distribution in distributions[1:]
-        )
+        for distribution in distributions[1:]:
+            assert g_test_after_first(drawn, distributions[0], distribution).tail > 1e-3
     lopsided = Counter({text: 400 * n if text[0] == 1 else n for text, n in texts(400, 3).items()})
-    first, second = (
-        g_test_after_first(counts, distributions[0], distributions[1]) for counts in (texts(400, 3), lopsided)
-    )
+    first, second = (g_test_after_first(counts, *distributions[:2]) for counts in (texts(400, 3), lopsided))
     assert first.degrees == second.degrees and first.tail == 1.0
 
 
@@ -111,7 +101,6 @@ def test_a_bias_beyond_the_noticed_one_is_red_in_every_sample(draws: int, part: 
 def test_the_witness_is_the_token_that_differs() -> None:
     distributions = distributions_of_cells(ROW, 2, 5 / 2_000)
     best = max(ROW((1,)), key=lambda token: ROW((1,))[token])
-    seen = witness(
-        Counter({text: 3 * n if text == (1, best) else n for text, n in texts(1_500, 2).items()}), distributions
-    )
+    drawn = {text: 3 * n if text == (1, best) else n for text, n in texts(1_500, 2).items()}
+    seen = witness(Counter(drawn), distributions)
     assert seen is not None and (seen.before, seen.token) == ((1,), best) and seen.seen > seen.expected

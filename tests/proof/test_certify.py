@@ -15,22 +15,21 @@ from specdec.families import zoo
 from specdec.messages import Refused
 from specdec.models import native
 from specdec.proof import certify
-from specdec.proof import pair as pairs
-from specdec.proof.certify import closed_form, greedy, LOSSLESS, next_token_distribution, sample
+from specdec.proof.black_box import CachedRows
+from specdec.proof.certify import closed_form, greedy, LOSSLESS, ModelPair, next_token_distribution, next_tokens, sample
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.goodness_of_fit import distances, FALSE_ALARM, g_test, is_red
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
-from specdec.proof.pair import CachedRows, ModelPair, next_tokens, toy
 from specdec.proof.toys import TableModel
 from specdec.sampling import RandomSampler
 from specdec.types import SamplingParams
 from specdec.ui import recorded, request
 from specdec.ui.recorded import CERTIFICATES
-from specdec.ui.session import Notice, session
+from specdec.ui.session import Answer, session
 from specdec.ui.text import ASSETS, prompts, strings
+from tests import toyrun
 from tools import certificates as recording
 
-real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 RECORDED: dict[str, Any] = json.loads(CERTIFICATES.read_text(encoding="utf-8"))
 EVERY = ["", *MISTAKES]
 
@@ -40,9 +39,7 @@ def tiny() -> ModelPair:
     return ModelPair("tiny", target, TableModel(3, 2, target), (0, 1), SamplingParams(temperature=0.8), str, 12)
 
 
-@pytest.mark.parametrize(
-    "key", ["", "from_target", "one_coin", "drop_doubtful", "argmax_draft", "point_kept", "row_shift"]
-)
+@pytest.mark.parametrize("key", ["", *"from_target one_coin drop_doubtful argmax_draft point_kept row_shift".split()])
 def test_closed_form_is_the_distribution_of_the_enumerated_loop(key: str) -> None:
     pair, mistake = tiny(), MISTAKES.get(key)
     distribution = next_token_distribution(pair, mistake)
@@ -82,7 +79,7 @@ def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
 
 def test_no_state_of_the_shipped_rule_is_red(monkeypatch) -> None:
     monkeypatch.setattr(certify, "REPORT_EVERY_S", -1.0)  # a state after each group of runs
-    states = list(certify.certify(toy(), None, 1_000, seed=3))
+    states = list(certify.certify(certify.toy(), None, 1_000, seed=3))
     assert len({state["done"] for state in states}) > 100  # the page shows how far it is
     assert not any(is_red(row) for state in states for _, rows in state["sampled"] for row in rows)
     assert {draws for state in states for draws, _ in state["sampled"]} == {100, 1_000}
@@ -112,7 +109,7 @@ def test_rows_are_computed_once_and_are_those_of_the_model() -> None:
 
 
 def test_greedy_text_parts_where_it_says() -> None:
-    result = greedy(toy(), MISTAKES["accept_all"])
+    result = greedy(certify.toy(), MISTAKES["accept_all"])
     at = result["equal"] - result["start"]
     assert result["equal"] < result["of"] and result["gap"] > 0
     assert result["plain"][:at] == result["speculative"][:at] and result["plain"][at] != result["speculative"][at]
@@ -120,13 +117,16 @@ def test_greedy_text_parts_where_it_says() -> None:
 
 @pytest.mark.parametrize("key", EVERY)
 def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
-    result, mistake = json.loads(json.dumps(closed_form(toy(), MISTAKES.get(key)), allow_nan=False)), MISTAKES.get(key)
+    result, mistake = (
+        json.loads(json.dumps(closed_form(certify.toy(), MISTAKES.get(key)), allow_nan=False)),
+        MISTAKES.get(key),
+    )
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
     assert (error is None or error > LOSSLESS) == shows and (key in MISTAKES or error < 1e-12)
     assert error == pytest.approx(recorded["closed"]["error"], abs=1e-12)
     assert rounded(result).items() <= rounded(recorded["closed"]).items()
-    assert greedy(toy(), MISTAKES.get(key)) == recorded["greedy"]
+    assert greedy(certify.toy(), MISTAKES.get(key)) == recorded["greedy"]
 
 
 def rounded(value: Any) -> Any:
@@ -208,12 +208,12 @@ def test_a_wrong_wish_is_refused_with_the_reason(asked: dict[str, Any], advice: 
 @pytest.mark.long
 def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> None:
     news = list(session.certify(request.check_certificate("toy", "from_target", 100, 1)))
-    states = [json.loads(item) for item in news if isinstance(item, str) and item]
+    states = [json.loads(item) for item in toyrun.written(news)]
     assert states[0]["sampled"] == [] and states[0]["closed"]["error"] > 0.01
     assert states[-1]["sampled"][-1][0] == 100 and states[-1]["mistake"] == "from_target"
-    assert news[-1] == Notice("done", strings("page")["notice"]["certified"])
+    assert news[-1] == Answer("done", strings("page")["notice"]["certified"])
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
-    assert sum(isinstance(item, str) for item in islice(growing, 6)) >= 2
+    assert sum(item.name == "lines" for item in islice(growing, 6)) >= 2
     growing.close()
     assert not session.machine.busy()
 
@@ -229,10 +229,9 @@ def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path, monkey
 as_recorded = pytest.mark.skipif(native.library() is None, reason="recorded with the layers in C++")
 
 
-@real_models
 @pytest.mark.parametrize("key", ["", pytest.param("from_target", marks=[as_recorded, pytest.mark.long])])
 def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> None:
-    pair, recorded = pairs.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
+    pair, recorded = certify.embedded(zoo.load(), prompts()["story"][0]), RECORDED["embedded"][key]
     assert "".join(recorded["text"]) == prompts()["story"][0]  # and no control token
     result = closed_form(pair, MISTAKES.get(key))
     assert result["error"] == pytest.approx(recorded["closed"]["error"], rel=1e-3, abs=1e-12)
@@ -240,11 +239,10 @@ def test_what_is_recorded_of_the_embedded_models_is_what_they_do(key: str) -> No
         assert piece == its_piece and chances == pytest.approx(its_chances, rel=1e-3)
 
 
-@real_models
 @pytest.mark.parametrize(("top_k", "tokens"), [(6, 16), pytest.param(20, 48, marks=pytest.mark.long)])
 def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> None:
     family = zoo.load()
-    pair = pairs.embedded(family, "Once upon a time there was a")
+    pair = certify.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)
     pair.params, pair.greedy_limit = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
@@ -253,4 +251,4 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     assert len(pair.exact[2]) == pair.params.top_k**3
     assert not any(map(is_red, sampled(pair, None, 300)))
     with pytest.raises(ValueError, match="it must have between"):
-        pairs.embedded(family, "word " * 3000)
+        certify.embedded(family, "word " * 3000)

@@ -7,9 +7,8 @@ import pytest
 from torch import Tensor
 
 from specdec.exposure import TABLE
-from specdec.proof.cycles import CycleCase, distance, groups, KINDS, table, tree_groups
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.prove import EXACT
+from specdec.proof.prove import CycleCase, distance, EXACT, groups, KINDS, table, tree_groups
 from specdec.proof.toys import DEEPEST
 from specdec.rules import RULES, SampleAndMatch, SharedNoise
 from specdec.sampling import residual, Sampler

@@ -1,14 +1,12 @@
 """Test the command `prove` on the shipped loop and on users' verifiers, which are right, or wrong in rare cases."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from specdec.proof import cycles, enumeration, prove, toys
-from specdec.proof.cycles import CycleCase, distance, groups
-from specdec.proof.prove import EXACT, load, UserRule
-from specdec.proof.wrong_rules import ResidualIsNothing
+from specdec.proof import enumeration, prove, toys
+from specdec.proof.mistakes import ResidualIsNothing
+from specdec.proof.prove import CycleCase, distance, EXACT, groups, load, UserRule
 from specdec.rules import RULES
 
 RIGHT = """
@@ -51,7 +49,7 @@ def test_a_right_verifier_is_lossless_and_a_lossy_one_is_not(tmp_path, capsys, s
 
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path, some, monkeypatch) -> None:
-    monkeypatch.setattr(cycles, "cycle_paths", partial(enumeration.cycle_paths, limit=100))
+    monkeypatch.setattr(prove, "MOST_PATHS", 100)
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     with pytest.raises(ValueError, match="asks for too many random numbers"):
         prove.judge(written(tmp_path, source))

@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Drafted
 from specdec.loop import generate, HostExecutor, Task
-from specdec.proof.certify import Crowd
+from specdec.proof.black_box import CachedRows
+from specdec.proof.certify import Crowd, ModelPair
 from specdec.proof.mistakes import Mistake
-from specdec.proof.pair import CachedRows, ModelPair
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, NO_TEMPLATE, Reply, Stub
 
 MakeTask = Callable[[Sequence[int], SamplingParams], Task]
+Encode = Callable[[str], Sequence[int]]
 POSITIONS = 'vllm:spec_decode_num_accepted_tokens_per_pos_total{{position="{}"}} 0\n'
 
 
 class Ours:
     """`task` makes a run. `tells`: whether it reports log-probabilities, which are those of the distribution in use."""
 
-    def __init__(self, task: MakeTask, encode: Callable[[str], Sequence[int]], tells: bool = True) -> None:
+    def __init__(self, task: MakeTask, encode: Encode = lambda _: (0, 1), tells: bool = True) -> None:
         self.task, self.encode, self.tells = task, encode, tells
         made = task([0], SamplingParams())
         self.k, self.context = made.k, made.target.context
@@ -71,17 +71,13 @@ class Ours:
             groups += crowd.others
         return texts
 
-    def distribution(self, prompt: Sequence[int], params: SamplingParams) -> Tensor:
-        """Log-probabilities of the next token.  # [V]"""
-        target = self.task(prompt, params).target
-        with torch.inference_mode():
-            logits = target.forward(prompt, target.new_cache(len(prompt)))[-1:]
-        return probabilities(logits, params)[0].double().log()
-
     def likeliest(self, prompt: Sequence[int], params: SamplingParams, top: int) -> Any:
         if not self.tells:
             return {"logprobs": None}
-        distribution = self.distribution(prompt, params)
+        target = self.task(prompt, params).target
+        with torch.inference_mode():
+            logits = target.forward(prompt, target.new_cache(len(prompt)))[-1:]
+        distribution = probabilities(logits, params)[0].double().log()  # of the next token  # [V]
         best = distribution.topk(min(top, len(distribution)))
         told = {f"token_id:{i}": p for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)}
         return {"logprobs": {"top_logprobs": [{name: p for name, p in told.items() if math.isfinite(p)}]}}
@@ -110,13 +106,8 @@ class Ours:
 
 
 @contextlib.contextmanager
-def serving(
-    task: MakeTask,
-    encode: Callable[[str], Sequence[int]] = lambda _: (0, 1),
-    tells: bool = True,
-    kind: type[Ours] = Ours,
-) -> Iterator[str]:
-    with Stub(kind(task, encode, tells)) as stub:
+def serving(task: MakeTask, kind: type[Ours] = Ours, **options: Any) -> Iterator[str]:
+    with Stub(kind(task, **options)) as stub:
         yield stub.address
 
 

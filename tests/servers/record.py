@@ -13,7 +13,7 @@ from typing import Any
 
 from specdec.servers import connect as door
 from specdec.servers import lane
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.stream import Client
 from specdec.types import SamplingParams
 from tests.servers.stub import lines, PAYLOADS

@@ -13,7 +13,7 @@ import pytest
 from specdec import cli
 from specdec.events import Committed, Failed, Finished
 from specdec.servers import lane, stream
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect, Server
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, CLOSE, Reply, sse, Stub
@@ -30,9 +30,6 @@ def small_answers(monkeypatch) -> None:
     monkeypatch.setattr(stream, "ANSWER_BYTES", 100_000)
 
 
-METRICS = b'vllm:generation_tokens_total{engine="0"} 1.0\n'
-
-
 def event(text: str = " a", number: Any = 7, finish: str | None = None, **more: Any) -> dict[str, Any]:
     told = {"tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}]}
     choice = {"index": 0, "text": text, "token_ids": [number], "logprobs": told, "finish_reason": finish}
@@ -45,7 +42,7 @@ TOKENS = Reply.of({"tokens": [1, 2]})
 def vllm(completion: Callable[[Asked], Reply], tokens: Reply = TOKENS) -> Callable[[Asked], Reply]:
     """A server that is sound but for its completions, or the tokens of a prompt."""
     told = {"/v1/models": Reply.of(MODELS), "/version": Reply.of({"version": "0.32.0"}), "/tokenize": tokens}
-    told["/metrics"] = Reply([METRICS], type="text/plain")
+    told["/metrics"] = Reply([b'vllm:generation_tokens_total{engine="0"} 1.0\n'], type="text/plain")
 
     def answer(asked: Asked) -> Reply:
         return told[asked.path] if asked.path in told else completion(asked)
@@ -148,7 +145,7 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take(monkeypatch) -> None
 
 
 def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys.modules["specdec.cli.certify"], "HOUR_S", 0.5)
+    monkeypatch.setattr(sys.modules["specdec.cli.judges"], "HOUR_S", 0.5)
     with Stub(dripping) as stub:
         assert cli.main(["certify", "--server", stub.address]) == 2
     assert "did not finish within 0.5 seconds" in capsys.readouterr().err

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from specdec import cli as terminal
+from specdec.proof.certify import ModelPair, toy
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.pair import ModelPair, toy
 from specdec.proof.toys import TableModel
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
@@ -17,29 +17,18 @@ from specdec.types import SamplingParams
 from specdec.verify import RejectionSampling
 from tests.servers.ours import MakeTask, of_pair, Ours, serving
 
-PLACE = {"toy": "text"}
-MANY = 50_000  # texts a request: our server draws them together
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    """Large requests."""
-    monkeypatch.setattr(f"{certify.__module__}.BATCH", MANY)
+    """Large requests: our server draws the texts of one together."""
+    monkeypatch.setattr(f"{certify.__module__}.BATCH", 50_000)
 
 
-def told_of(
-    task: MakeTask,
-    plain: MakeTask | None = None,
-    weights: Weights | None = None,
-    draws: int = 2_000,
-    tells: bool = True,
-    kind: type[Ours] = Ours,
-    temperature: float = 0.8,
-) -> dict[str, Any]:
-    """The whole certificate of that engine as a server; `tells` and `kind` are the plain server's."""
-    with serving(task) as address, serving(plain or task, tells=tells, kind=kind) as beside:
+def told_of(task, plain=None, weights=None, draws=2_000, temperature=0.8, **options) -> dict[str, Any]:
+    """The whole certificate of that engine as a server; `options` are the plain server's."""
+    with serving(task) as address, serving(plain or task, **options) as beside:
         other = connect(beside) if plain else None
-        *_, told = certify(connect(address), other, weights, temperature, draws, contexts=PLACE)
+        *_, told = certify(connect(address), other, weights, temperature, draws, contexts={"toy": "text"})
     return json.loads(json.dumps(told))
 
 
@@ -141,13 +130,11 @@ def test_two_servers_of_two_models_are_told_apart() -> None:
     assert told["status"] == 2 and "do not serve the same model" in told["sentences"][0]
 
 
-ASKED = ("--draws", "100", "--json")
-
-
 @pytest.mark.long
 def test_the_terminal_tells_it_and_leaves_with_its_status(capsys, tmp_path) -> None:
     with serving(of_pair(toy(), MISTAKES["accept_all"])) as bad, serving(plain()) as beside:
-        assert terminal.main(["certify", "--server", bad, "--plain", beside, *ASKED, str(tmp_path / "it.json")]) == 1
+        asked = ["--draws", "100", "--json", str(tmp_path / "it.json")]
+        assert terminal.main(["certify", "--server", bad, "--plain", beside, *asked]) == 1
         out, progress = capsys.readouterr()
         assert "✗ not lossless" in out and "should be" in out and "greedy text: flat" in progress
         assert json.loads((tmp_path / "it.json").read_text())["verdict"] == "not lossless"

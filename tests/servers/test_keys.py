@@ -6,21 +6,19 @@ from pathlib import Path
 import pytest
 
 import specdec
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect, connect_pair, origin, takes_key
 from tests.servers.stub import Asked, Reply, Stub
 from tests.servers.test_bad import KEY, vllm
 
-ROOT = Path(specdec.__file__).parent
 SOUND = vllm(lambda _: Reply.of({"error": "no"}, 400))  # it says what it is, and writes nothing
 
 
-CALLERS = {"cli/run.py", "cli/certify.py"}
-
-
 def test_nobody_connects_but_by_connect_pair() -> None:
-    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
-    assert {name for name, text in texts.items() if "connect_pair(" in text} == {*CALLERS, "servers/connect.py"}
+    root = Path(specdec.__file__).parent
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    callers = {name for name, text in texts.items() if "connect_pair(" in text}
+    assert callers == {"cli/run.py", "cli/judges.py", "servers/connect.py"}
     assert {name for name, text in texts.items() if " Client(" in text} == {"servers/connect.py"}
 
 

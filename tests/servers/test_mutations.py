@@ -11,7 +11,7 @@ import pytest
 from specdec.events import Finished
 from specdec.servers import connect as door
 from specdec.servers import lane
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.stream import parsed
 from specdec.traces.file import line
 from tests.servers.record import PROMPTS, SETTINGS, SHORT, TOP
@@ -36,8 +36,8 @@ class Wrong:
     def ask(self, path: str, body: Any = None) -> Any:
         return self.spoiled(parsed("".join(self.told(path, body)).encode()))
 
-    def text(self, path: str) -> str:
-        return "".join(self.told(path, None))
+    def read(self, path: str) -> bytes:
+        return "".join(self.told(path, None)).encode()
 
     def events(self, path: str, body: Any) -> Iterator[tuple[Any, float]]:
         for number, block in enumerate(self.told(path, body)):

@@ -19,7 +19,7 @@ from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.sampling import probabilities
 from specdec.servers import lane
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
@@ -29,7 +29,6 @@ from tests.servers.stub import recording, replay
 
 SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
 LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"
-RECORDINGS = (SPECULATIVE, PLAIN, BROKEN, NGRAM, LLAMA, LLAMA_PLAIN)
 
 
 def watched(name: str, kind: str, how: str) -> list[Event]:
@@ -48,7 +47,7 @@ def last_chunk(name: str, kind: str, how: str) -> dict[str, Any]:
     return json.loads(chunks[-1].removeprefix("data: "))
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", [SPECULATIVE, PLAIN, BROKEN, NGRAM, LLAMA, LLAMA_PLAIN])
 @pytest.mark.parametrize("how", SETTINGS)
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: str, how: str) -> None:
@@ -112,20 +111,17 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
     assert all(event.p is not None and 0.0 < event.p <= 1.0 and event.distribution for event in verified)
 
 
-def float_draft() -> DraftModelDrafter:
-    """The embedded draft model computing in float32, as the servers' does: in 8 bits it may draft other tokens."""
-    return DraftModelDrafter(Transformer.load(ASSETS / "family" / "draft_model", torch.float32), 256)
-
-
 @pytest.mark.parametrize("name", [SPECULATIVE, LLAMA])
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> None:
     final = watched(name, kind, "greedy")
+    # The servers' draft model computes in float32: in 8 bits it may draft other tokens.
+    draft = DraftModelDrafter(Transformer.load(ASSETS / "family" / "draft_model", torch.float32), 256)
     family = load()
     with replay(name) as stub:
         ids = connect(stub.address).tokenize(PROMPTS[kind])
     task = Task(
-        family.target, ids, SETTINGS["greedy"], float_draft(), 4, end_tokens=family.end_tokens,
+        family.target, ids, SETTINGS["greedy"], draft, 4, end_tokens=family.end_tokens,
         token_bytes=family.pieces.bytes, piece=family.pieces.piece,
     )  # fmt: skip
     ours = list(generate(task))
@@ -151,33 +147,27 @@ def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
         assert all(x.q is None and x.u is None for event in verified for x in event.positions)
 
 
-def test_a_distribution_is_told_at_temperature_one() -> None:
-    with replay(PLAIN) as stub:
-        server = connect(stub.address)
-        distribution = server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
-    assert len(distribution) >= 5 and 0.5 < sum(distribution.values()) <= 1.0
-
-
-def test_who_it_is_and_what_it_serves_is_asked() -> None:
+def test_who_it_is_and_what_it_serves_is_asked_and_a_distribution_is_told_at_temperature_one() -> None:
     with replay(SPECULATIVE) as stub:
         facts = connect(stub.address + "/v1/").facts
     assert (facts.kind, facts.version, facts.model, facts.context) == ("vLLM", "0.32.0", "target", 512)
     assert (facts.speculates, facts.k) == (True, 4)
     with replay(PLAIN) as stub:
-        assert connect(stub.address).facts.speculates is False
+        server = connect(stub.address)
+        distribution = server.distribution(server.tokenize(PROMPTS["story"]), SHORT, 5)
+    assert server.facts.speculates is False
+    assert len(distribution) >= 5 and 0.5 < sum(distribution.values()) <= 1.0
 
 
-def test_a_race_merges_two_lanes_by_their_clocks() -> None:
+def test_a_race_merges_two_lanes_by_their_clocks_and_refuses_a_baseline_that_speculates() -> None:
     with replay(SPECULATIVE) as fast, replay(PLAIN) as slow:
-        events = lane.race(connect(fast.address), connect(slow.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
+        server, prompt, params = connect(fast.address), PROMPTS["story"], SETTINGS["greedy"]
+        events = lane.race(server, connect(slow.address), prompt, params, TOP)
+        with pytest.raises(ServerError, match="The plain server speculates, too"):
+            lane.race(server, server, prompt, params, TOP)
     assert {event.lane for event in events[:8]} == {"speculative", "plain"}
     texts = {event.lane: event.text for event in events if isinstance(event, Finished)}
     assert texts["speculative"] == texts["plain"]
-
-
-def test_a_baseline_does_not_speculate() -> None:
-    with replay(SPECULATIVE) as one, pytest.raises(ServerError, match="The plain server speculates, too"):
-        lane.race(connect(one.address), connect(one.address), PROMPTS["story"], SETTINGS["greedy"], TOP)
 
 
 def test_a_prompt_that_is_too_long_is_refused_before_anything_runs(monkeypatch) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from specdec.servers.base import Chunk, Ending, Token
-from specdec.servers.steps import align_steps, make_steps
+from specdec.servers.answers import Chunk, Ending, Token
+from specdec.servers.lane import align_steps, make_steps
 
 
 def chunks(*sizes: int) -> list[Chunk]:
@@ -20,9 +20,7 @@ def chunks(*sizes: int) -> list[Chunk]:
     return made
 
 
-def shape(
-    told: list[Chunk], ending: Ending, speculates: bool | None = True
-) -> tuple[list[tuple[Any, ...]], str | None]:
+def shape(told: list[Chunk], ending: Ending, speculates: bool | None = True) -> tuple[list[Any], str | None]:
     steps, how = make_steps(told, ending, speculates)
     assert "".join(step.text for step in steps) == "".join(chunk.text for chunk in told)
     assert all(step.text == "".join(token.piece for token in step.tokens) for step in steps)
@@ -44,9 +42,7 @@ def shape(
         ((1,), (), (), [], "exact"),
     ],
 )
-def test_a_list_is_laid_over_what_arrived(
-    sizes: tuple[int, ...], drafted: tuple[int, ...], accepted: tuple[int, ...], steps: list[Any], how: str
-) -> None:
+def test_a_list_is_laid_over_what_arrived(sizes, drafted, accepted, steps, how) -> None:
     ending = Ending("length", (sum(drafted), sum(accepted)), tuple(zip(drafted, accepted, strict=True)))
     found, said = shape(chunks(*sizes), ending)
     assert found[1:] == steps and found[0][0] == 1
@@ -57,9 +53,7 @@ def test_a_list_is_laid_over_what_arrived(
     ("sizes", "speculates", "ending"),
     [((1, 3, 2), False, Ending("length")), ((1, 3), True, Ending("length", (0, 0)))],
 )
-def test_where_nothing_is_drafted_every_token_is_a_step(
-    sizes: tuple[int, ...], speculates: bool, ending: Ending
-) -> None:
+def test_where_nothing_is_drafted_every_token_is_a_step(sizes, speculates, ending) -> None:
     steps, how = shape(chunks(*sizes), ending, speculates)
     assert [step[0] for step in steps] == [1] * sum(sizes) and how is None
 

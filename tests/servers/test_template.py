@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from specdec.servers import lane, llama_cpp
-from specdec.servers.base import ServerError
+from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, Reply, Stub

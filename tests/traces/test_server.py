@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from specdec.cli.trace import audit_lines
+from specdec.cli.judges import audit_lines
 from specdec.events import Committed, Drafted, Event, from_dict, to_dict, UNNAMED, Verified
 from specdec.figures.stats import Comparison, summary
 from specdec.traces.audit import audit, faultless

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from specdec import cli as terminal
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.engine import Engine
 from specdec.families import zoo
+from specdec.families.export import write
 from specdec.families.published import load_drafter
 from specdec.messages import Refused
 from specdec.models.packed import FILE
@@ -36,12 +37,11 @@ from specdec.training import examples as files
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Text
-from specdec.training.loop import fit, Progress, rate
+from specdec.training.loop import fit, Muon, Progress, rate
 from specdec.training.loss import DECAY, Divergence, HeldOut, read_batch, TEMPERATURE, VARIATION
-from specdec.training.muon import Muon
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
-from specdec.training.writing import continued, tokens_around, Writer
+from specdec.training.writing import tokens_around, Writer
 from tests.families.toypairs import model_into
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
@@ -110,8 +110,9 @@ def test_a_pass_over_several_texts_is_that_over_each(family, window: int | None)
 def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family, monkeypatch) -> None:
     monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
-    noise, ends = torch.Generator(), frozenset(family.encode("The")[1:])
-    written = list(continued(family.target, begun, ends, 40, [0.0] * len(begun), noise, lambda drawn: False))
+    ends = frozenset(family.encode("The")[1:])
+    monkeypatch.setattr(family, "end_tokens", ends)
+    written = list(Writer(family, rows=5).continued(begun, 40, [0.0] * len(begun), lambda drawn: False))
     lengths = [len(text) for _, text in written]
     assert len(set(lengths)) > 1 and lengths == sorted(lengths)  # what ends first comes first
     assert sorted(row for row, _ in written) == list(range(len(begun)))
@@ -136,8 +137,8 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
     assert writer.writes_prompts
     turn = family.tokenizer.encode("Tom went home").ids
     monkeypatch.setattr(
-        "specdec.training.writing.continued",
-        lambda target, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
+        "specdec.training.writing.Writer.continued",
+        lambda self, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
     )
     monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
     assert writer.new_prompts(lambda drawn: False) == [[*turn, *writer.after]]
@@ -184,16 +185,13 @@ def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> 
 
     theirs = end(lambda matrices: torch.optim.Muon(matrices, 0.1, 0.05, adjust_lr_fn="match_rms_adamw"))
     for in_bfloat16, error in ((True, 1e-6), (False, 0.01)):
-        monkeypatch.setattr("specdec.training.muon.multiplies_bfloat16", lambda device, there=in_bfloat16: there)
+        monkeypatch.setattr("specdec.training.loop.multiplies_bfloat16", lambda device, there=in_bfloat16: there)
         torch.testing.assert_close(end(lambda matrices: Muon(matrices, 0.1, 0.05)), theirs, rtol=0, atol=error)
 
 
 def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
-    (folder / "config.json").write_text(json.dumps(model.config(family.target.vocabulary, 512)))
-    save_file(
-        {name: part.detach().clone().contiguous() for name, part in model.weights().items()},
-        folder / "model.safetensors",
-    )
+    weights = {name: part.detach().clone() for name, part in model.weights().items()}
+    write(folder, model.config(family.target.vocabulary, 512), weights)
     draft = load_drafter(folder, family.target, family.tokenizer)
     assert isinstance(draft, (ReducedDraft, Eagle3Head))
     return draft
@@ -406,12 +404,8 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, 
     figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
     assert figures["steps"] == 4 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
     assert lines[0].startswith("0.001 minutes: 0.0 to load")
-    assert any(
-        re.fullmatch(
-            r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing", line
-        )
-        for line in lines
-    )
+    extended = r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing"
+    assert any(re.fullmatch(extended, line) for line in lines)
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
     assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
 
@@ -440,12 +434,7 @@ def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, 
 
 @pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])
 def test_a_draft_runs_with_the_options_that_training_ends_with(
-    shallow,
-    archive,
-    tmp_path,
-    quick,
-    capsys,
-    target_name: str,
+    shallow, archive, tmp_path, quick, capsys, target_name: str
 ) -> None:
     target = "embedded" if target_name == "embedded" else shallow
     command = ["train", "--target", target, "--out", str(tmp_path / "draft"), "--minutes", "0.1"]

@@ -5,8 +5,6 @@ measures the engine on a GPU. *passes* times a forward pass of SmolLM2 in our en
 *browsers* measures the speed-up in browsers, and *default* the speed-up of the default drafter and K.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Each installed browser (Debian's Chromium and Firefox) opens a page with `browse
 Runs are greedy, on four prompts of each kind. Plain and speculative decoding take turns (`interleave` in engine.js).
 """
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

@@ -4,8 +4,6 @@ The drafter and K are chosen as for a live run of the page, once for each temper
 median over `--repeats` runs; the baseline of a run is the faster of the plain runs before and after it.
 """
 
-from __future__ import annotations
-
 import json
 from statistics import median
 from typing import Any
@@ -28,7 +26,7 @@ def report(options: Options) -> dict[str, Any]:
     ]
     rows = []
     for temperature in TEMPERATURES:
-        choice = engine.choose(temperature=temperature)
+        choice = engine.prepare(temperature=temperature)
         for kind, name, question in tqdm(entries, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
             case = Case(choice.drafter, kind, temperature, choice.k, ignore_end=False)
             pairs = measure_pairs(engine, (question,), [case], options.tokens, options.repeats)[case]

@@ -5,8 +5,6 @@ rows as lines of JSON. With `--json`, a second start runs only the stages that d
 every stage at toy scale.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import json
@@ -26,8 +24,7 @@ import torch
 
 from specdec import children
 from specdec.bench.measure import Case, measure_pairs, params_for, row, run
-from specdec.bench.prompts import PROMPTS, QUESTIONS
-from specdec.bench.suites import commit
+from specdec.bench.suites import commit, PROMPTS, QUESTIONS
 from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine
@@ -42,18 +39,8 @@ from .peers import seconds_per_step
 
 Row = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
-FIGURES: tuple[str, ...] = (
-    "drafter",
-    "temperature",
-    "k",
-    "alpha",
-    "tau",
-    "draft_cost",
-    "verify_cost",
-    "measured_speedup",
-    "worst_prompt_speedup",
-)
-FIGURES += ("tokens_per_second", "plain_tokens_per_second", "identical_to_plain", "eager_because")
+FIGURES = "drafter temperature k alpha tau draft_cost verify_cost measured_speedup worst_prompt_speedup".split()
+FIGURES += ["tokens_per_second", "plain_tokens_per_second", "identical_to_plain", "eager_because"]
 
 
 @dataclass(frozen=True)

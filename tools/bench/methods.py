@@ -1,15 +1,12 @@
 """Measure a family for README and docs: its drafters, and transformers on the same files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 from specdec.bench import suites
 from specdec.bench.measure import Case, Row
-from specdec.bench.prompts import PROMPTS
-from specdec.bench.suites import speedup_of
+from specdec.bench.suites import PROMPTS, speedup_of
 from specdec.methods import ADAPTIVE, DRAFT_MODEL, LOOKUP
 
 from . import peers

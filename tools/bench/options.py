@@ -1,7 +1,5 @@
 """The options of `python -m tools.bench`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

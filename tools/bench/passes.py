@@ -4,8 +4,6 @@ The engines take turns in every round, and the figures are medians. The column *
 bytes as the matrices have. llama.cpp runs the file that our engine loads, if llama-cpp-python is installed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec

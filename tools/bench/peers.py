@@ -1,7 +1,5 @@
 """Measure transformers' own generation with the weights, dtype, prompts and lengths of our runs, for comparison."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence

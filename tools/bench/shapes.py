@@ -4,8 +4,6 @@ Acceptance does depend on the weights, so it is synthetic: each drafted token is
 row that `measure` yields is marked as synthetic.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`python -m tools.bench.tables`: write the measured figures from the reports into README and docs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

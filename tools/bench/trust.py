@@ -1,7 +1,5 @@
 """Write as Markdown what `python -m tests.report` has saved: the figures of exactness, faults and attacks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """Run a pair as on ZeroGPU, but on this machine's GPU: by the package `spaces`, with a stand-in of its scheduler."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -12,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from specdec.figures.stats import Comparison
-from specdec.progress import Step
+from specdec.messages import Step
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams

@@ -5,17 +5,16 @@ trains the tokenizer, the target, Medusa heads, the block drafter and the MTP la
 `draft_model` and `eagle3`, on the corpus and on texts that the target wrote.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
 import platform
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,9 @@ from specdec.training.loss import precision
 from specdec.training.train import load_target, train
 from specdec.training.writing import Writer
 
-from ..options import run
+from ..options import option, run
 from . import block, corpus, data, medusa, mtp, target
 from .heads import head_config, Loss
-from .options import Options
 
 SHARD = "8MB"  # the target's weights are split into files of at most this size
 # Shares of `--minutes`.
@@ -48,6 +46,22 @@ SHARES = {
 }  # fmt: skip
 CORPUS_TEXTS = 2_000  # windows per domain of the corpus, for training drafters
 TARGET_TEXTS = 6_000  # texts in which the target continues the beginning of a document
+
+
+@dataclass(frozen=True)
+class Options:
+    """Train the embedded family on plain text files. A second start skips finished stages, and continues others."""
+
+    stage: str = option(
+        "all", "tokenizer, target, texts, draft_model, eagle3, medusa, block, mtp, or all", positional=True
+    )
+    corpus: Path = option(None, "a folder of .txt files: the stories")  # required, because None is no `Path`
+    out: Path = option(None, "the family's folder")
+    minutes: float = option(120.0, "training time of all stages together")
+    batch_tokens: int = option(8192, "tokens of a training step")
+    length: int = option(256, "tokens of a training sequence")
+    seed: int = option(0, "seed of every random choice")
+    device: str = option("auto", "auto: an NVIDIA GPU if there is one", choices=("auto", "cpu", "cuda"))
 
 
 class Build:

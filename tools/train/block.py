@@ -4,8 +4,6 @@ A slot is a drafted token's place. The Markov correction reads the token before 
 the true token. DSpark (arXiv 2607.05147) keeps the target's output matrix. This drafter trains a copy of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

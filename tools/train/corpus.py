@@ -4,8 +4,6 @@ Every domain is a list of documents. A document is held out for evaluation depen
 adding other files does not change the choice.
 """
 
-from __future__ import annotations
-
 import re
 import sysconfig
 import zlib

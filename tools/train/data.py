@@ -1,7 +1,5 @@
 """Train the tokenizer, and make the batches of tokens from which the family's models learn."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Generate questions and answers from small sets of facts, which a small model can learn."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from itertools import pairwise

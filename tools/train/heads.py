@@ -1,7 +1,5 @@
 """Define what `block.py`, `medusa.py` and `mtp.py` share. They train heads that read the target's states."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ Each head has its own output matrix, which starts as a copy of the target's. Aft
 the target's choice at 33 of 100 places; heads that shared the target's frozen matrix did so at only 20.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import nn, Tensor
 from transformers import LlamaForCausalLM

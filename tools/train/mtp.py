@@ -4,8 +4,6 @@ DeepSeek-V3 (arXiv 2412.19437, section 2.2) trains such layers together with the
 Here one layer learns every drafting step. Its first step reads the target's state, later steps the layer's own state.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor

@@ -1,7 +1,5 @@
 """Define the target for training: a small Llama with early exits at a third and a half of its depth."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,8 +1,4 @@
-"""Let a visitor save a run, share it, or open another one. See `assets/page/traces/traces.js`.
-
-The browser passes files on, and the server checks them. The server's answers are plain data: sentences, a log to play,
-or a page to save.
-"""
+"""Answer `assets/page/traces/traces.js`, which saves, shares and opens runs."""
 
 import functools
 from collections.abc import Callable
@@ -41,7 +37,7 @@ def for_links() -> list[dict[str, Any]]:
 
 
 def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Wrap a function that reads a trace: if it raises TraceError, the answer is one sentence with the reason."""
+    """Wrap a function, so that TraceError becomes an answer of one sentence."""
 
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
@@ -55,8 +51,8 @@ def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[
 
 @answer_trace_errors
 def open_trace(text: Any) -> dict[str, Any]:
-    """Return the run of a file as a log to play, with its audit. A run that fails the audit is still opened."""
-    trace = mark_recorded(parse(text))
+    """Return the run of a file as a log to play, with its audit, which it may fail."""
+    trace = parse(text)
     return {"log": escaped(trace.dumps()), **audit_answer(trace)}
 
 
@@ -67,30 +63,24 @@ def audit_trace(text: Any) -> dict[str, Any]:
 
 @answer_trace_errors
 def make_page(sent: Any) -> dict[str, Any]:
-    """Make a page that plays a run. `sent` is the run's text, and the address of the page that sends it."""
+    """Make a page that plays a run. `sent` is the run, and the address of the sender's page."""
     if not isinstance(sent, list) or len(sent) != 2 or not isinstance(sent[1], str):
         raise TraceError("it is not text")
     text, home = sent
-    return {"page": standalone(mark_recorded(parse(text)), home), "said": strings("traces")["saved_page"]}
+    return {"page": standalone(parse(text), home), "said": strings("traces")["saved_page"]}
 
 
 def parse(text: Any) -> Trace:
-    """Read a run. Raises TraceError if the text is not a run with at least one cycle."""
+    """Read a run of at least one cycle, and mark it as recorded. Raises TraceError."""
     if not isinstance(text, str):
         raise TraceError("it is not text")
     trace = Trace.loads(text)
     if not any(isinstance(event, Committed) for event in trace.events):
         raise TraceError("it holds no cycle")
-    return trace
-
-
-def mark_recorded(trace: Trace) -> Trace:
-    """Mark the run as recorded, even if it was live when it was written."""
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
 def audit_answer(trace: Trace) -> dict[str, Any]:
-    """Audit a run, and describe the result in a few sentences, with the first faults."""
     words, accounts = strings("traces")["audit"], audit(trace.header.lanes, trace.events)
     faults = [translated(str(fault)) for account in accounts for fault in account.faults]
     counts = {

@@ -1,7 +1,7 @@
 """Cache the answers that are the same for every visitor: the page of each language, its scripts and fonts.
 
-Without the cache, Gradio renders a page of a megabyte and compresses about seventy files for each visitor, which takes
-half a second of processor time.
+Gradio would take half a second of processor time for each visitor. Until it has loaded its scripts, a megabyte, the
+browser shows the first screen, which `assets/page/shared/first.js` draws. Its player then moves into Gradio's page.
 """
 
 import asyncio
@@ -11,13 +11,18 @@ from collections.abc import Callable
 from functools import partial
 
 import brotli
+import httpx
 from starlette.datastructures import Headers
 from starlette.responses import FileResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .first import PICTURE, PREVIEW, with_first_screen
+from ..scripts import link_modules
+from ..text import ASSETS, filled, speaking, strings, TAGS
+from . import gradio_private
 from .language import by_weight, LANGUAGE_AT
 
+PICTURE = ASSETS / "preview.png"
+PREVIEW = "/preview.png"  # the picture's path on the server
 FOLDERS = ("/assets/", "/static/")  # a file here gets a new name when its content or Gradio changes
 MOST_ANSWERS = 250  # the pages and their files are 80; visitors can add pages by invented host names
 ENCODINGS: dict[str, Callable[[bytes], bytes]] = {"br": partial(brotli.compress, quality=9), "gzip": gzip.compress}
@@ -27,10 +32,7 @@ ADDRESS = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 
 
 class Cache:
-    """Middleware that stores compressed answers, and drops the least recently used ones.
-
-    It also writes the first screen into the page, and serves the picture for previews of links.
-    """
+    """Middleware that stores compressed answers, and serves the preview's picture."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -41,15 +43,15 @@ class Cache:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         is_page = path in LANGUAGE_AT and method in ("GET", "HEAD")
         is_file = path.startswith(FOLDERS) and method == "GET" and not BYPASS & {*headers}
+        answer: ASGIApp = self.app
         if path == PREVIEW and method in ("GET", "HEAD"):
-            await FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})(scope, receive, send)
+            answer = FileResponse(PICTURE, headers={"Cache-Control": "max-age=86400"})
         elif is_page and method == "HEAD":
             # Answer at once: when Gradio starts, it checks its page by HEAD, and waits three seconds at most.
-            await Response(media_type="text/html")(scope, receive, send)
+            answer = Response(media_type="text/html")
         elif is_page or is_file:
-            await (await self.answer(scope, headers))(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
+            answer = await self.answer(scope, headers)
+        await answer(scope, receive, send)
 
     async def answer(self, scope: Scope, headers: Headers) -> Response:
         path, accepted = scope["path"], by_weight(headers.get("accept-encoding", ""))
@@ -73,21 +75,30 @@ class Cache:
         return Response(body, headers=fields)
 
     async def ask(self, scope: Scope) -> tuple[int, bytes, dict[str, str]]:
-        """Ask the app for an uncompressed answer, and return its status, body and headers.
-
-        The app does not hear that the visitor leaves: it would end the answer, and others would get half of it.
-        """
-        messages = list[Message]()
-        requests: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
-
-        async def receive() -> Message:
-            return requests.pop() if requests else await asyncio.Future()  # waits until the app has answered
-
-        async def listen(message: Message) -> None:
-            messages.append(message)
-
+        """Ask the app for an uncompressed answer, and return its status, body and headers."""
+        # The app does not hear that the visitor leaves: it would end the answer, and others would get half of it.
         bare = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
-        await self.app({**scope, "headers": bare}, receive, listen)
-        start, *pieces = messages
-        fields = {name: value for name, value in Headers(raw=start["headers"]).items() if name != "content-length"}
-        return start["status"], b"".join(piece.get("body", b"") for piece in pieces), fields
+
+        async def app(_: Scope, receive: Receive, send: Send) -> None:
+            await self.app({**scope, "headers": bare}, receive, send)
+
+        answer = await httpx.ASGITransport(app).handle_async_request(httpx.Request("GET", "http://localhost"))
+        fields = {name: value for name, value in answer.headers.items() if name != "content-length"}
+        return answer.status_code, await answer.aread(), fields
+
+
+def with_first_screen(page: bytes, language: str) -> bytes:
+    """Add our title and preview, import map, preload links, and the first screen."""
+    names = gradio_private.scripts()
+    preloads = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in names)
+    with speaking(language):
+        screen = filled("shared/first.html", words=strings("page"))
+    described = tags(language, gradio_private.address_in(page) + PREVIEW)
+    return gradio_private.completed(page, link_modules() + preloads, described, screen)
+
+
+def tags(language: str, picture: str) -> str:
+    """Write the tags for title, description and preview, whose image is at `picture`."""
+    with speaking(language):
+        words = strings("page")
+    return filled("shared/tags.html", words=words, picture=picture, locale=TAGS[language].replace("-", "_"))

@@ -1,7 +1,4 @@
-"""Contain uses of undocumented parts of Gradio. requirements.txt names the versions that have these parts.
-
-Undocumented names of elements in the browser are not here: the scripts in `assets/page` use them.
-"""
+"""Use undocumented parts of Gradio, which the versions in requirements.txt have."""
 
 import asyncio
 import re
@@ -23,14 +20,10 @@ IMPORTED = re.compile(r'"\./([\w-]+\.js)"')
 MOST_SESSIONS = 2_000  # sessions whose messages are stored until they are fetched
 
 
-def request() -> gr.Request | None:
-    """Return the request that is being answered; None outside of a request."""
-    return LocalContext.request.get(None)
-
-
-def scope_of(request: gr.Request) -> dict[str, Any]:
-    """Return the ASGI scope of the Starlette request in a Gradio request; `request.scope` is only a converted copy."""
-    return dict(getattr(request.request, "scope", {}))
+def scope() -> dict[str, Any]:
+    """Return the scope of the request that is being answered; {} outside of one."""
+    request = LocalContext.request.get(None)  # its own `scope` is a converted copy
+    return dict(getattr(getattr(request, "request", None), "scope", {}))
 
 
 def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
@@ -41,11 +34,7 @@ def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
 
 
 class Messages(LRUCache[str, Any]):
-    """The messages of the newest sessions. Messages for any other session are dropped.
-
-    Without this, a message for a missing session ends Gradio's one loop, which serves all visitors. A session is
-    missing, for example, if its visitor has left.
-    """
+    """The messages of the newest sessions. One for a visitor who has left would end Gradio's loop."""
 
     def __missing__(self, session: str) -> Any:
         return asyncio.Queue()
@@ -62,23 +51,16 @@ def address_in(page: bytes) -> str:
     return root[1].decode("latin-1").rstrip("/") if root else ""
 
 
-def with_head(page: bytes, tags: bytes) -> bytes:
-    """Replace Gradio's title and preview tags by `tags`. A page without a head is not changed."""
-    head, end, rest = page.partition(b"</head>")
-    return METAS.sub(b"", head) + tags + b"\n" + end + rest if end else page
-
-
-def before_app(page: bytes, screen: bytes) -> bytes:
-    return page.replace(APP, screen + APP, 1)
+def completed(page: bytes, links: str, tags: str, screen: str) -> bytes:
+    """Put `links` and `tags`, in place of Gradio's, into the head, and `screen` before the app."""
+    head, end, body = page.partition(b"</head>")
+    head = METAS.sub(b"", head).replace(b"<head>", b"<head>" + links.encode(), 1)
+    return head + tags.encode() + b"\n" + end + body.replace(APP, screen.encode() + APP, 1)
 
 
 @cache
 def scripts() -> list[str]:
-    """List the scripts that the page waits for, by their names in Gradio's folder `assets`, the entry first.
-
-    Without this list, a browser finds a script only when it has loaded the one that imports it. If a new version of
-    Gradio is built differently, fewer scripts are listed, and the page loads later.
-    """
+    """List the scripts that the page waits for, the entry first, so that browsers find them at once."""
     assets = FRONTEND / "assets"
     entry = ENTRY.search((FRONTEND / "index.html").read_text(encoding="utf-8"))
     if entry is None:

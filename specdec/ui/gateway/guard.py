@@ -1,8 +1,4 @@
-"""Admit requests by their host name, path, size and speed.
-
-JSON of a few megabytes can become gigabytes of objects. Therefore the number of strings, and the bytes outside of them,
-are limited before anything is parsed. A trace passes, because it is a single long string.
-"""
+"""Admit requests by their host name, path, size and speed."""
 
 import asyncio
 import ipaddress
@@ -18,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...exposure import limits, SPACE
-from .visitors import network_of
+from .visitors import address_of
 
 HOSTS = "SPECDEC_HOSTS"
 PROXIES = "SPECDEC_PROXIES"
@@ -34,33 +30,34 @@ MOST_BETWEEN_STRINGS = 50_000  # bytes of JSON outside of strings: numbers, brac
 
 
 class Guard:
-    """Middleware that reads a request's whole body before the app does, and refuses bodies that exceed a limit."""
+    """Middleware that reads a request's body first, and refuses one that exceeds a limit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.receiving: Counter[str] = Counter()  # address -> bytes of its incomplete bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        try:
-            receive = await self.admit(scope, receive)
-        except HTTPException as refusal:
-            response = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
-            await response(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
+        answer: ASGIApp = self.app
+        if scope["type"] == "http":
+            try:
+                receive = await self.admit(scope, receive)
+            except HTTPException as refusal:
+                answer = JSONResponse({"detail": refusal.detail}, refusal.status_code, {"Connection": "close"})
+        await answer(scope, receive, send)
 
     async def admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Return the `receive` from which the app reads the body. Raises HTTPException if the request is refused."""
+        """Return the `receive` from which the app reads the body. Raises HTTPException."""
         headers = Headers(scope=scope)
         if CLOSED.match(scope["path"]):
             raise HTTPException(404, "Nothing is served here. The page reads files in the browser.")
         if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             return receive
-        address = network_of((scope.get("client") or ("",))[0])
-        return replay_body(await self.read_body(receive, address), receive)
+        bodies = [await self.read_body(receive, address_of(scope))]
+
+        async def replay() -> Message:
+            return {"type": "http.request", "body": bodies.pop()} if bodies else await receive()
+
+        return replay
 
     async def read_body(self, receive: Receive, address: str) -> bytes:
         """Read the whole body. Raises HTTPException if it exceeds a limit or breaks off."""
@@ -87,15 +84,14 @@ class Guard:
                     break
         finally:
             self.receiving[address] -= size
-            if not self.receiving[address]:
-                del self.receiving[address]
+            self.receiving += Counter()  # removes the addresses whose count is 0
         body = b"".join(pieces)
         check_structure(body)
         return body
 
 
 def check_structure(body: bytes) -> None:
-    """Raise HTTPException for JSON that would become too many objects."""
+    """Raise HTTPException for JSON that would become gigabytes. A trace passes: it is one string."""
     if b"\0" in body:  # UTF-16 or UTF-32, whose quotes are not single bytes
         raise HTTPException(400, "Send JSON as UTF-8.")
     body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -105,22 +101,8 @@ def check_structure(body: bytes) -> None:
         raise HTTPException(413, "The request holds too many values. Send a trace as one text.")
 
 
-def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Make a `receive` that returns the body in one piece, and then any later messages."""
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return first.pop() if first else await receive()
-
-    return replay
-
-
 def allowed_hosts(listening: str) -> list[str]:
-    """List the host names that the page answers to; any name if strangers may visit it anyway.
-
-    This prevents DNS rebinding, where the host name of an attacker's page resolves to this machine. Gradio's
-    `strict_cors` and FastAPI's strict content types refuse cross-site requests.
-    """
+    """List the host names that are answered, against DNS rebinding; any if strangers may visit."""
     if limits().any_host:
         return ["*"]
     hostname = socket.gethostname()

@@ -1,7 +1,6 @@
 """Redirect visitors to the page in their language: `/` is in English, `/zh` in Chinese.
 
-`?lang=zh` or `?lang=en` decides. Without it, the browser's preference decides at `/`. The address contains the choice,
-so that nothing has to be stored.
+`?lang=zh` or `?lang=en` decides. Without it, the browser's preference decides at `/`.
 """
 
 import re
@@ -17,8 +16,6 @@ LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 
 
 class LanguageRedirect:
-    """Middleware that redirects visitors to the page in their language."""
-
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
@@ -35,12 +32,12 @@ class LanguageRedirect:
 
 
 def preferred(accepted: str) -> str:
-    """Return the best of a header such as `zh-CN,zh;q=0.9` that the page has; English if it has none."""
+    """Return the best language of a header such as `zh-CN,zh;q=0.9`, or English."""
     return next(filter(None, map(supported, by_weight(accepted))), ENGLISH)
 
 
 def by_weight(accepted: str) -> list[str]:
-    """Return the values of a header such as `gzip, br;q=0.5` in lower case, those of highest q first, without q=0."""
+    """Return a header's values in lower case, those of highest q first, without q=0."""
     weights = {}
     for part in accepted.lower().split(","):
         value, _, parameters = part.partition(";")

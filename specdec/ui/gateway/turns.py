@@ -1,7 +1,6 @@
-"""Queue the visitors who want to use the machine. Every waiting visitor sees about how long the wait will be.
+"""Queue the visitors who want to use the machine.
 
-Addresses take turns, so that an address with many requests delays mainly itself. Requests of one address are served in
-order. An address can have about half of the places, because a whole class may share one address.
+Addresses take turns, and can have about half of the places, because a whole class may share one.
 """
 
 import threading
@@ -16,20 +15,15 @@ WEIGHT_OF_LAST = 0.3  # weight of the last turn in the expected duration of a tu
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A place in the queue. A ticket that `leads` goes before all others.
-
-    Each `round` serves one ticket of every address (start-time fair queueing, Goyal et al. 1996).
-    """
-
     kind: str
     address: str
-    leads: bool
-    round: int
+    leads: bool  # whether the ticket goes before all others
+    round: int  # each serves one ticket of every address (start-time fair queueing, Goyal et al. 1996)
     since: float | None = None  # start of the ticket's turn, by `time.monotonic`
 
 
 class Turns:
-    """A queue for one machine. `expected` maps each kind to a first guess of a turn's seconds."""
+    """A queue for one machine. `expected` has a first guess of a turn's seconds by kind."""
 
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
@@ -41,7 +35,7 @@ class Turns:
         return bool(self._line)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
-        """Take a place in the queue. Return None if too many visitors wait, in total or from this address."""
+        """Take a place in the queue; None if too many wait, in total or from this address."""
         with self._lock:
             rounds = [ticket.round + 1 for ticket in self._line if ticket.address == address]
             most = limits().waiting
@@ -52,7 +46,7 @@ class Turns:
             return ticket
 
     def poll(self, ticket: Ticket) -> tuple[int, float]:
-        """Begin this ticket's turn if none is ahead. Return how many are, and the expected wait in seconds."""
+        """Begin the turn if none is ahead. Return how many are, and the expected seconds."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]

@@ -4,6 +4,7 @@ import ipaddress
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from ... import exposure
@@ -19,7 +20,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Return the seconds until this address may begin another run. If that is 0, count the run."""
+        """Return the seconds until this address may run again. If that is 0, count the run."""
         with self._lock:
             now = time.monotonic()
             while self._runs and now - self._runs[0][0] >= MINUTE_S:
@@ -33,30 +34,24 @@ class RateLimit:
 
 def visitor_address() -> str:
     """Return the address of the visitor whose request is being answered; "" outside of a request."""
-    request = gradio_private.request()
-    return address_of(request) if request else ""
+    return address_of(gradio_private.scope())
 
 
 def has_queue_priority() -> bool:
-    """Whether the visitor goes before all others: in class mode the teacher, otherwise a user at this machine.
-
-    On a public page, requests from this machine have no priority, because a proxy here can pass on strangers' requests.
-    """
-    request = gradio_private.request()
-    if request is None:
-        return False
-    scope = gradio_private.scope_of(request)
+    """Say whether the visitor goes first: a class's teacher, or else who sits at this machine."""
+    scope = gradio_private.scope()
     if LEADS in scope:
         return bool(scope[LEADS])
-    return exposure.host.exposure != "public" and address_of(request) in ("127.0.0.1", "::1")
+    is_public = exposure.host.exposure == "public"  # a proxy on this machine can pass on strangers' requests
+    return not is_public and address_of(scope) in ("127.0.0.1", "::1")
 
 
-def address_of(request: Any) -> str:
-    return network_of(request.client.host if request.client else "")
+def address_of(scope: Mapping[str, Any]) -> str:
+    return network_of((scope.get("client") or ("",))[0])
 
 
 def network_of(address: str) -> str:
-    """Return an IPv4 address as it is, and the /64 network of an IPv6 address, which often belongs to one machine."""
+    """Return an IPv4 address, or an IPv6 address's /64 network, often one machine's."""
     try:
         ip = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""List the tabs in order. The module NAME builds the tab NAME; its words are in `assets/text/<language>/NAME.json`."""
+"""List the tabs in order. The module NAME builds the tab NAME, with the words in NAME.json."""
 
 from ..text import strings
 

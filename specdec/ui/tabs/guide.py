@@ -1,4 +1,4 @@
-"""The tab Guide, and the guided tour. The tour is outside of the tabs, because it switches between them."""
+"""The tab Guide, and the guided tour, which is outside of the tabs and switches between them."""
 
 import re
 from typing import Any
@@ -7,10 +7,10 @@ import gradio as gr
 
 from ...methods import METHODS, RULE_FACTS
 from .. import menu, recorded
-from ..components.cards import card
 from ..components.drawn import drawn
-from ..text import ASSETS, bind_language, of_drafters, paragraph, sentences, strings
+from ..text import ASSETS, bind_language, of_drafters, paragraph, read_json, sentences, strings
 from . import labels
+from .methods import card
 
 STEPS = 4  # of a cycle, at the head of the paragraphs: draft, check, accept or reject, go on
 # Parts of a tab's words that have a title and a text below it.
@@ -24,9 +24,9 @@ def tour() -> gr.HTML:
     return drawn("guide/tour", words=words, elem_id="tour", server_functions=functions)
 
 
-def build(tab: gr.Tab) -> gr.HTML:
-    all_sources = menu.read_json(ASSETS / "sources.json")
-    return drawn(
+def build(_: gr.Tab) -> None:
+    all_sources = read_json(ASSETS / "sources.json")
+    drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
@@ -38,23 +38,19 @@ def build(tab: gr.Tab) -> gr.HTML:
 
 
 def cycle() -> list[tuple[str, str]]:
-    """Return the steps of a cycle: the name of each, and what Race says first of it, up to the end of its clause."""
+    """Return the steps of a cycle: a name, and the first clause that Race says of it."""
     texts = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)
     return [(name, text + name[-1]) for name, text in texts[:STEPS]]
 
 
 def elsewhere(_: Any = None) -> list[list[str]]:
-    """List what the search finds beside answers and glossary: a tab or a section of the Guide, a heading, a text."""
-    return [[place, heading, text] for place, pairs in texts_by_place().items() for heading, text in pairs]
-
-
-def texts_by_place() -> dict[str, list[tuple[str, str]]]:
-    """Return headings with their texts, by the name of a tab or of a section of the Guide."""
+    """List what the search finds elsewhere: a tab or a section, a heading, a text."""
     guide, race, settings = strings("guide"), strings("player"), strings("page")["settings"]
     step, lossless, methods, theory = *map(strings, ("step", "lossless", "methods")), strings("theory")["labels"]
     cards = [card(METHODS[name]) for name in of_drafters("card")]
-    practice, systems = guide["practice"], menu.read_json(ASSETS / "sources.json")["systems"]
-    return {
+    practice, systems = guide["practice"], read_json(ASSETS / "sources.json")["systems"]
+    notes = [practice["notes"][engine["id"]].format(**engine["values"]) for engine in systems]
+    texts = {
         "race": [
             *((race["figures"][name], text) for name, text in race["define"].items()),
             *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
@@ -80,14 +76,9 @@ def texts_by_place() -> dict[str, list[tuple[str, str]]]:
         ],
         "mistakes": [(wrong, right) for wrong, right, _ in guide["mistakes"]],
         "practice": [
-            *(
-                (
-                    engine["name"],
-                    sentences(practice["notes"][engine["id"]].format(**engine["values"]), engine["command"]),
-                )
-                for engine in systems
-            ),
+            *((one["name"], sentences(note, one["command"])) for one, note in zip(systems, notes, strict=True)),
             *((practice[f"{name}_title"], practice[name]) for name in ("uses", "beside")),
         ],
         "about": [(guide["about"][f"{side}_title"], text) for side in ("is", "not") for text in guide["about"][side]],
     }
+    return [[place, heading, text] for place, pairs in texts.items() for heading, text in pairs]

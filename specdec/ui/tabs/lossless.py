@@ -1,8 +1,4 @@
-"""The tab Lossless?: recorded and live certificates, with or without a planted mistake.
-
-The script is `assets/page/lossless/lossless.js`. The component's value is the live certificate as JSON. The script's
-event `submit` starts a live certificate, and its event `stop` ends it.
-"""
+"""The tab Lossless?: recorded certificates, and live ones, the component's value as JSON."""
 
 import inspect
 from collections.abc import Iterator
@@ -14,12 +10,10 @@ from ...messages import Refused
 from ...traces.file import escaped
 from ...types import DRAWS
 from .. import recorded
-from ..components.drawn import drawn
-from ..components.section import ended
+from ..components.drawn import drawn, ended, ENGINE, INSTANT, PRIVATE
 from ..request import check_certificate
 from ..session import session
 from ..text import prompts
-from .race import ENGINE, INSTANT, PRIVATE
 
 
 def build(tab: gr.Tab) -> None:
@@ -47,8 +41,8 @@ def start(event: gr.EventData) -> Iterator[Any]:
         yield say(str(error), wrong=True)
         return
     for item in running:
-        if isinstance(item, str):
-            yield gr.update(value=escaped(item)) if item else gr.skip()
+        if item.name == "lines":
+            yield gr.update(value=escaped(item.text)) if item.text else gr.skip()
         else:
             yield say(item.text, wrong=item.name == "error")
 

@@ -1,16 +1,17 @@
 """The tab Methods: recorded speed-ups by method and text, and a card for each method."""
 
-import html
 from functools import partial
+from html import escape
 from typing import Any
 
 import gradio as gr
 
+from ...methods import EXIT, Method, METHODS
 from .. import menu, results
-from ..components.cards import cards
-from ..components.section import folded, lines, table, title
-from ..text import sentences, strings
-from .race import INSTANT
+from ..components.drawn import folded, INSTANT, lines, table, title
+from ..text import ASSETS, filled, of_drafters, PAGE, read_json, sentences, strings
+
+PICTURES = PAGE / "methods"
 
 
 def build(tab: gr.Tab) -> None:
@@ -40,7 +41,7 @@ def build(tab: gr.Tab) -> None:
 
 
 def measured(report: dict[str, Any], *names: str) -> None:
-    """Show a report's speed-ups, a table a temperature, and what follows from them. `names` are ids for both."""
+    """Show a report's speed-ups, and what follows from them. `names` are ids for both."""
     words, rows = strings("methods")["speedups"], report["rows"]
     with gr.Row(elem_classes="sd-beside"):
         with gr.Column(scale=3, min_width=640):
@@ -57,16 +58,13 @@ def measured(report: dict[str, Any], *names: str) -> None:
                 elem_id=names[0] if names else None,
             )
             lines([words["lead"], words["intervals"]], elem_classes="sd-about")
-            recorded_badge(*provenance(report))
+            word, facts = map(escape, provenance(report))
+            badge = f'<span class="sd-badge"><i></i>{word}</span><span class="sd-sub">{facts}</span>'
+            place = f'<div class="sd-place">{badge}</div>'
+            gr.HTML(html_template=place, apply_default_css=False, elem_classes="sd-recorded-badge")
         with gr.Column(scale=1, min_width=280):
             title(words["findings"], level="h3")
             lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
-
-
-def recorded_badge(word: str, facts: str) -> None:
-    inside = f'<span class="sd-badge"><i></i>{html.escape(word)}</span><span class="sd-sub">{html.escape(facts)}</span>'
-    template = f'<div class="sd-place">{inside}</div>'
-    gr.HTML(html_template=template, apply_default_css=False, elem_classes="sd-recorded-badge")
 
 
 def choice(temperature: float) -> str:
@@ -80,7 +78,6 @@ def target(report: dict[str, Any]) -> str:
 
 
 def about(report: dict[str, Any]) -> dict[str, str]:
-    """Return the heading of a folded report and what it compares."""
     words, rows = strings("methods"), report["rows"]
     kinds = words["findings"]["comma"].join(dict.fromkeys(results.domain(row["domain"]) for row in rows))
     methods = len({row["drafter"] for row in rows})
@@ -88,7 +85,7 @@ def about(report: dict[str, Any]) -> dict[str, str]:
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say on which machine, with which settings and commit, the figures were measured, and what has changed since."""
+    """Say where, how and when the figures were measured, and what has changed since."""
     words, machine, source = strings("methods")["head"], report["machine"], report["provenance"]
     models = source["models"]
     facts = words["machine"].format(
@@ -103,3 +100,62 @@ def provenance(report: dict[str, Any]) -> list[str]:
     parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in source["changed"])
     outdated = words["changed"].format(parts=parts) if parts else ""
     return [words["recorded"], sentences(facts, words["setting"], outdated)]
+
+
+# ---- cards ----
+
+
+def cards() -> gr.HTML:
+    page = filled(
+        "methods/cards.html",
+        words=strings("methods")["cards"],
+        cards=[card(METHODS[name]) | links for name, links in read_json(ASSETS / "cards.json").items()],
+    )
+    return gr.HTML(html_template=page, apply_default_css=False, elem_id="cards")
+
+
+def card(method: Method) -> dict[str, Any]:
+    words = strings("drafters")[method.name]
+    texts = words["card"]
+    drawing = (PICTURES / f"{method.name}.svg").read_text(encoding="utf-8")
+    picture = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(texts["picture"])}"', 1)
+    rows = {"parameters": weights(method), "training": training(method.name, texts["training"])}
+    rows["controls"] = controls(method.name)
+    return {"name": words["name"], "picture": picture, "how": texts["how"], "rows": rows}
+
+
+def weights(method: Method) -> str:
+    """Say how many weights the method adds to the target; "" if they are not here."""
+    words = strings("methods")["cards"]
+    target = menu.parameters(menu.FAMILY / "target")
+    if method.part == EXIT and menu.has_weights(method.name):
+        config = read_json(menu.FAMILY / "target" / "config.json")
+        return words["exit_weights"].format(exit=config["exit_layers"][0], layers=config["num_hidden_layers"])
+    if method.part in ("", EXIT):
+        return words["no_weights"].format(target=menu.size(target))
+    count = menu.parameters(menu.FAMILY / method.folder)
+    if not count or not target:
+        return ""
+    return words["weights"].format(size=menu.size(count), share=round(100 * count / target), target=menu.size(target))
+
+
+def training(name: str, how: str) -> str:
+    """Say how the drafter was trained and, if that is known, on how many tokens."""
+    words, provenance = strings("methods")["cards"], read_json(menu.FAMILY / "provenance.json")
+    exits = provenance.get("target", {}).get("exit_layers", [])
+    how = how.format(exits=words["and"].join(map(str, exits)))
+    facts = provenance.get(name, {})
+    if "tokens_seen" not in facts:
+        return how
+    cores = facts["machine"]["cores"]
+    amount = words["trained_one" if cores == 1 else "trained"].format(
+        tokens=f"{facts['tokens_seen'] / 1e6:.1f}", minutes=round(facts["minutes"]), cores=cores
+    )
+    return sentences(how, amount)
+
+
+def controls(name: str) -> str:
+    """List a method's variants that have weights of their own."""
+    others = [m for m in METHODS.values() if m.variant_of == name and not m.tree and m.embedded]
+    names, sizes = of_drafters("name"), {m.name: menu.parameters(menu.FAMILY / m.folder) for m in others}
+    return ", ".join(f"{names[variant]} ({menu.size(count)})" for variant, count in sizes.items() if count)

@@ -10,35 +10,32 @@ from typing import Any
 import gradio as gr
 from markdown_it import MarkdownIt
 
+from ...exposure import limits
 from ...families import presets
 from ...messages import Refused
 from ...methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, ROUNDED, RULE_FACTS
 from ...settings import REQUIRED, Setting, SETTINGS
 from ...traces.file import escaped
 from .. import browser, menu, recorded
-from ..components.drawn import drawn, handler
-from ..components.engine import BROWSER, engine
-from ..components.player import player
-from ..components.section import ended, notice, tell
+from ..components.drawn import drawn, ended, ENGINE, handler, INSTANT, notice, player, PRIVATE, tell
 from ..components.traces import traces
+from ..gateway.visitors import has_queue_priority
 from ..request import check, check_target, from_link, SIGNATURE
 from ..session import chosen_line, session
 from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings
 
-# Gradio sets no limit, because visitors wait in the queue of `session`, which shows them their place.
-ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
-PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
-ENDS = {"error": "error", "cut": "notice"}  # the last notice -> the key of the API's last line
-BESIDE_SAMPLING = [setting.name for setting in SETTINGS.values() if not setting.sampling and setting.name != "prompt"]
+ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
+SERVER, BROWSER = "own", "browser"  # the engines
+SERVER_ONLY = [one.name for one in SETTINGS.values() if not one.sampling and one.name not in ("prompt", "drafter", "k")]
+ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
 
 
 def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
-    """Build the tab. Return the fields of the settings by name, the choice of the engine, and the player."""
+    """Return the fields of the settings by name, the choice of the engine, and the player."""
     with gr.Column(elem_classes="sd-race"):
-        screen = player(log := recorded.recorded(next(iter(recorded.recorded_names()), "")), render=False)
+        screen = player(log := recorded.recorded(next(iter(recorded.recorded_names()), "")))
         with gr.Column(elem_classes="sd-console"):
             fields, engines, run_button, stop_button, line = bar(screen, settings_of(log))
         screen.render()
@@ -51,7 +48,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
 
 
 def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radio, gr.Button, gr.Button, gr.HTML]:
-    """Build the fields and the buttons. `shown` holds the settings of the run on screen."""
+    """Build the fields and the buttons. `shown` has the settings of the run on screen."""
     words, shown_target, first = strings("page")["settings"], shown.get("target", EMBEDDED), recorded.first_target()
     shown = without_choices(shown)
     text = shown.get("prompt", prompts()["story"][0])
@@ -87,7 +84,7 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
             built |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in built}
         fields = {name: built[name] for name in SETTINGS}
         with engine_place:
-            engines = engine({name: fields[name] for name in BESIDE_SAMPLING}, INSTANT)
+            engines = engine_menu([fields[name] for name in SERVER_ONLY])
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
     explain(drafter, rule, target, peer)
@@ -103,28 +100,38 @@ def bar(screen: gr.HTML, shown: dict[str, Any]) -> tuple[dict[str, Any], gr.Radi
     return fields, engines, run_button, stop_button, line
 
 
-def in_browser(values: list[Any], chosen: str) -> None:
-    """Add the script of the browser's engine. It handles clicks on Run while that engine is chosen.
-
-    Its component is outside of the tab, because Gradio puts a gap even around a component that shows nothing.
-    """
-    if not browser.offered():
-        return
-    words = {name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")}
-    drawn(
-        "shared/local",
-        words=words,
-        template="<span hidden></span>",
-        here=BROWSER,
-        chosen=chosen,
-        order=list(SETTINGS),
-        values=values,
-        offer=browser.settings_there(browser.offered()),
+def engine_menu(fields: list[Any]) -> gr.Radio:
+    """Offer a choice of engines. The `fields` that the browser's lacks are hidden with it."""
+    words = strings("page")["settings"]["engine"]
+    offered = [SERVER, *([BROWSER] if browser.offered() else [])]
+    first = BROWSER if BROWSER in offered and limits().in_browser else SERVER
+    chosen = gr.Radio(
+        [(words[name], name) for name in offered],
+        value=first,
+        label=words["label"],
+        info=words[f"about_{first}"],
+        visible=len(offered) > 1,
+        elem_id="engine",
     )
+    shown = [field.visible for field in fields]
+
+    def choose(name: str) -> list[Any]:
+        updates = [gr.update(visible=name == SERVER and is_shown) for is_shown in shown]
+        return [gr.update(info=words[f"about_{name}"]), *updates]
+
+    for field in fields:
+        field.visible &= first == SERVER
+    chosen.change(choose, chosen, [chosen, *fields], **INSTANT)
+    chosen.change(None, chosen, None, js=ENGINE_CHOSEN, **INSTANT)
+    return chosen
+
+
+def engine_for_visitor() -> Any:
+    """Choose the server's engine for a visitor who goes first in the queue."""
+    return gr.update(value=SERVER) if limits().in_browser and has_queue_priority() else gr.skip()
 
 
 def field(setting: Setting, shown: dict[str, Any]) -> Any:
-    """Add the field of a setting: a checkbox, a text box, a slider if the setting has a step, or a number."""
     label = strings("page")["settings"][setting.label or setting.name]
     value = shown.get(setting.name, setting.default)
     if setting.type_ is bool:
@@ -137,7 +144,6 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
 
 
 def target_menu(chosen: str) -> gr.Dropdown:
-    """Add the menu of targets with their drafts. If the host allows it, any other pair can be typed."""
     any_pair = presets.allowed_pairs() is None
     return gr.Dropdown(
         [(menu.target_name(name), name) for name in menu.targets()],
@@ -151,7 +157,7 @@ def target_menu(chosen: str) -> gr.Dropdown:
 
 
 def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
-    """Add a menu whose first entry is the default. A line below it describes the chosen entry."""
+    """Add a menu whose first entry is the default, and a line on the chosen entry."""
     first = choices[0][1]
     label = strings("page")["settings"][name]
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
@@ -167,7 +173,7 @@ def drafter_names() -> dict[str, str]:
 
 
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """Let a script update the lines below the menus if drafter or rule changes. Drafters' lines depend on the rule."""
+    """Let a script update the lines below the menus if drafter or rule changes."""
     targets = [name for name in (*menu.targets(), "") if name not in ROUNDED]
     drafters = {target: {rule: menu.drafter_lines(rule, target) for rule in RULE_FACTS} for target in targets}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
@@ -177,7 +183,7 @@ def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: 
 
 
 def switch(target: str, drafter: str, rule: str) -> tuple[Any, Any]:
-    """Update the menus for another target, which has other drafters. The chosen drafter stays if the target has it."""
+    """Update the menus for another target. The drafter stays if the target has it."""
     try:
         check_target(target)
     except Refused as error:
@@ -189,7 +195,7 @@ def switch(target: str, drafter: str, rule: str) -> tuple[Any, Any]:
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
-    """Return an update for each field: its value in `settings`, if any. A target also changes the menu of drafters."""
+    """Return an update for each field. A target also changes the menu of drafters."""
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "target" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
@@ -202,10 +208,7 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
 
 
 def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fields: dict[str, Any]) -> None:
-    """Add two rows of examples: texts to continue, and questions. Only the row that fits the target is visible.
-
-    A click on an example plays its recording, and fills in the settings of that run.
-    """
+    """Fill a row of texts to continue and one of questions. That which fits the target is visible."""
     target, drafter = fields["target"], fields["drafter"]
     inputs, outputs = [fields["prompt"], drafter, target], [screen, line, *fields.values()]
     label = escape(strings("page")["settings"]["try"])
@@ -222,22 +225,20 @@ def recordings(screen: gr.HTML, line: gr.HTML, rows: tuple[gr.Row, gr.Row], fiel
 
 
 def fill_in_opened(event: gr.EventData) -> list[Any]:
-    """Fill in those settings of a visitor's file that can be chosen on this page."""
+    """Fill in the settings of a visitor's file, if they are allowed here."""
     settings = settings_of(event.head)
     return filled_in(from_link({name: str(value) for name, value in settings.items()})[0])
 
 
 def fitting(target: Any) -> list[Any]:
-    """Show the row of examples that fits this target."""
     answers = isinstance(target, str) and menu.answers(target)
     return [gr.update(visible=not answers), gr.update(visible=answers)]
 
 
 def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[Any]:
-    """Play the recorded run of the first example of this kind.
+    """Play the recorded run of this kind's first example.
 
-    Fill in an example instead if there is no such run, the field has its prompt and the kind others, or another fitting
-    target is chosen.
+    Fill in an example instead if there is none, it is shown already, or another fitting target is chosen.
     """
     examples, recorded_with, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(target)
     other_model = not ours and target != recorded_with and menu.answers(target) == menu.answers(recorded_with)
@@ -253,23 +254,22 @@ def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[A
 
 
 def show_drafter(prompt: str, drafter: str, target: str) -> list[Any]:
-    """Play the recording of another drafter on a recorded prompt. Without a recording, nothing changes."""
+    """Play another drafter's recording of a recorded prompt, if there is one."""
     kind = kind_of(prompt)
     is_recorded = kind in recorded.recorded_names() and prompt == prompts()[kind][0] and target == menu.target_of(kind)
-    if not is_recorded or (drafter != menu.drafter_of(kind) and not recorded.recorded(kind, drafter)):
-        return [gr.skip()] * (2 + len(SETTINGS))
-    return played(kind, drafter)
+    if is_recorded and recorded.recorded(kind, drafter):
+        return played(kind, drafter)
+    return [gr.skip()] * (2 + len(SETTINGS))
 
 
 def played(kind: str, drafter: str) -> list[Any]:
-    """Play the chosen drafter's recording. If there is none, play the usual drafter's recording, and say so."""
-    words, names, usual = strings("page")["notice"], of_drafters("name"), menu.drafter_of(kind)
-    log = recorded.recorded(kind, drafter) if drafter != usual else ""
+    """Play the drafter's recording, or else the usual one's, and say so."""
+    words, names, log = strings("page")["notice"], of_drafters("name"), recorded.recorded(kind, drafter)
     remark = ""
-    if not log:
-        log = recorded.recorded(kind)
-        if drafter not in (usual, DEFAULT_DRAFTER):
-            remark = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=names[usual])
+    if not log and drafter != DEFAULT_DRAFTER:
+        usual = names[menu.drafter_of(kind)]
+        remark = words["other_trace"].format(drafter=names.get(drafter, drafter), shown=usual)
+    log = log or recorded.recorded(kind)
     if not log:
         return [gr.skip(), tell(words["no_trace"], wrong=True), *filled_in({})]
     settings = settings_of(log)
@@ -281,12 +281,12 @@ def played(kind: str, drafter: str) -> list[Any]:
 
 
 def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
-    """Leave out drafter and K, so that a recording does not choose them for the visitor's live run."""
+    """Leave out what a recording must not choose for the visitor's live run."""
     return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
 
 
 def settings_of(log: str) -> dict[str, Any]:
-    """Read the settings of a run from its header and its first lane; {} if they cannot be read."""
+    """Read a run's settings from its header and first lane; {} if that fails."""
     try:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
@@ -312,7 +312,7 @@ def connect(
     advised = screen.tried(take_advice, None, [drafter, fields["k"]], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (start.click, advised.then)]
     for live_run in running:
-        live_run.then(end_run, None, screen, **INSTANT)
+        live_run.then(partial(ended, preparing=False), None, screen, **INSTANT)
         live_run.then(None, None, outputs[2:], js=ENABLE_RUN, **PRIVATE)
         live_run.then(name_chosen, [target, drafter], drafter, **INSTANT)
     stop.click(None, None, None, cancels=running, **INSTANT)
@@ -339,22 +339,18 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
     if_stopped |= {"running": words["again"], "read": words["again"]}  # the player says that it was stopped
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                log += item
-                yield gr.update(value=log, preparing=False) if item else gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            if item.name == "lines":
+                log += item.text
+                update = gr.update(value=log, preparing=False) if item.text else gr.skip()
+                yield update, gr.skip(), gr.skip(), gr.skip()
             else:
                 line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
                 yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
 
 
-def end_run() -> Any:
-    """Tell the player that the run is over, for any reason."""
-    return ended() | gr.update(preparing=False)
-
-
 def name_chosen(target: Any, drafter: Any) -> Any:
-    """After a run with the default drafter, say below the menu what the default is here."""
+    """Say below the menu what the default drafter is here."""
     return gr.update(info=chosen_line(session.choices.get(str(target)))) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
@@ -377,8 +373,8 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
         return
     with contextlib.closing(session.run(request)) as items:
         for item in items:
-            if isinstance(item, str):
-                yield item
+            if item.name == "lines":
+                yield item.text
             elif item.name in ENDS:
                 yield json.dumps({ENDS[item.name]: item.text})
             elif item.name != "done":
@@ -386,7 +382,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
 
 
 def documentation(text: str = str(run.__doc__)) -> str:
-    """Describe the endpoint `run`. The bounds of its settings depend on who can reach the page."""
+    """Describe the endpoint `run`. Bounds depend on who can reach the page."""
     return text.replace("{settings}", "\n        ".join(f"{s.name}: {s.help_with_bounds}" for s in SETTINGS.values()))
 
 

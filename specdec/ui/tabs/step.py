@@ -1,7 +1,4 @@
-"""The tab Step through: the run of the tab Race, one decision at a time, drawn by `assets/page/step/step.js`.
-
-While the page shows the run that it began with, and that is greedy, the tab shows a recorded sampled run instead.
-"""
+"""The tab Step through: Race's run, one decision at a time, or a sampled run at first."""
 
 import gradio as gr
 

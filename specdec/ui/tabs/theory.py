@@ -1,11 +1,10 @@
-"""The tab Theory shows what the formulas predict, for values that sliders set and for figures that others publish."""
+"""The tab Theory: what the formulas predict, for chosen values and published figures."""
 
 import gradio as gr
 
 from .. import results
 from ..components.drawn import drawn
-from ..menu import read_json
-from ..text import ASSETS
+from ..text import ASSETS, read_json
 
 
 def build(_: gr.Tab) -> None:

@@ -9,12 +9,10 @@ from contextlib import contextmanager, ExitStack, suppress
 import pytest
 
 from specdec.ui.session import session
-from specdec.ui.text import ASSETS
 from tests import toyrun
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
@@ -24,7 +22,6 @@ PATIENCE = 60_000  # milliseconds; a busy machine draws slowly
 # waiting for a part of it, the rest may simply be asked for.
 expect = playwright.expect
 expect.set_options(timeout=PATIENCE)
-long = [pytestmark, pytest.mark.long]  # of the files beside test_browser.py
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 # What reaches over the edge of the page, unless it lies in a box that scrolls or fades out on purpose.
 CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) => {
@@ -36,7 +33,6 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
     }
     return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
-real_models = pytest.mark.skipif(not (ASSETS / "family" / "target").is_dir(), reason="the embedded family is not there")
 # Both lanes of that prompt have finished.
 OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
   return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
@@ -55,32 +51,24 @@ class Chromium:
         self.page = browser.new_page()
         self.taken = False
 
-    def take(self, address, width, height, options):
-        """The page in turn, as a new visitor has it: nothing stored, the pointer nowhere."""
-        self.taken = True
-        if self.page.is_closed():  # a test may close it
-            self.page = self.browser.new_page()
-        page = self.page
+    @contextmanager
+    def opened(self, address, width, height, options):
+        """A page as a new visitor has it: nothing stored, the pointer nowhere."""
+        if self.taken or set(options) - set(self.CHANGEABLE):
+            context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+            yield context.new_page()
+            context.close()
+            return
+        self.taken, page = True, self.page
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(**{name: options.get(name, "null") for name in self.CHANGEABLE})
         page.mouse.move(0, 0)
         page.goto(address + "manifest.json")
         page.evaluate("sessionStorage.clear(); localStorage.clear()")
         page.context.clear_cookies()
-        return page
-
-    @contextmanager
-    def opened(self, address, width, height, options):
-        """A page that has not gone anywhere yet."""
-        if self.taken or set(options) - set(self.CHANGEABLE):
-            context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
-            yield context.new_page()
-            context.close()
-        else:
-            yield self.take(address, width, height, options)
-            if not self.page.is_closed():
-                self.page.goto("about:blank")
-            self.taken = False
+        yield page
+        page.goto("about:blank")
+        self.taken = False
 
 
 @contextmanager
@@ -115,10 +103,6 @@ def listeners(complaints, is_ours, levels=("error",)):
     }
 
 
-def state(page):
-    return page.get_attribute(".sd-player", "data-state")
-
-
 def wait_for(page, name):
     page.wait_for_selector(f".sd-player[data-state={name}]")
 
@@ -126,18 +110,18 @@ def wait_for(page, name):
 def until(page, name):
     """Seconds pass for the page, whose clock is installed, and not for us."""
     for _ in range(600):
-        if state(page) == name:
+        if (state := page.get_attribute(".sd-player", "data-state")) == name:
             return
         page.clock.run_for(100)
-    raise AssertionError(f"after a minute of the page's own time it is {state(page)}, not {name}")
-
-
-def says(page):
-    return page.locator(".sd-player [data-part=say]")
+    raise AssertionError(f"after a minute of the page's own time it is {state}, not {name}")
 
 
 def part(page, name):
     return page.locator(f".sd-player [data-part={name}]")
+
+
+def says(page):
+    return part(page, "say")
 
 
 def tokens(page, lane):
@@ -207,11 +191,6 @@ def axe_violations(page, *rules):
 
 def no_engine(*_):
     raise AssertionError("a model was asked for")
-
-
-def certificate(page):
-    page.get_by_role("tab", name="Lossless?").click()
-    page.wait_for_selector(".sd-proof [data-part=verdict] h2")
 
 
 def open_fold(page, heading):

@@ -11,23 +11,8 @@ from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
 from tests import toyrun
-from tests.page.browser.chrome import (
-    expect,
-    LOAD,
-    part,
-    pytestmark,  # noqa: F401
-    real_models,
-    says,
-    slowed,
-    SlowEngine,
-    state,
-    step,
-    tokens,
-    until,
-    until_free,
-    wait_for,
-    WHOLE,
-)
+from tests.page.browser import chrome
+from tests.page.browser.chrome import expect, LOAD, part, says, slowed, step, tokens, until, wait_for, WHOLE
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
@@ -47,33 +32,46 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     assert "so far" not in page.inner_text(".sd-hero")
 
 
-def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page(early):
+def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page_where_it_stood(early):
     page, release = early()
     page.wait_for_selector("#first .sd-player[data-state=playing]")
     assert page.locator("gradio-app *").count() == 0
     assert page.locator("#first nav.sd-first-tabs a").all_inner_texts() == list(labels().values())
     page.evaluate("document.querySelector('.sd-player').wasThere = true")
     page.press("[data-part=stage]", "ArrowRight")  # it is the player, not a picture of it
-    said = part(page, "say").inner_text()
+    said = says(page).inner_text()
     page.focus("[data-part=next]")
     release()
     expect(page.locator(".sd-player")).to_have_count(1)
     assert page.evaluate("document.querySelector('.gradio-container .sd-player').wasThere")
-    assert (state(page), part(page, "say").inner_text()) == ("paused", said)
+    wait_for(page, "paused")
+    assert says(page).inner_text() == said
     assert page.evaluate("document.activeElement.dataset.part") == "next"
 
 
-def test_every_token_state_is_drawn_and_no_token_runs_as_code(open_page):
-    page = open_page()
-    page.focus("[data-part=stage]")
-    page.keyboard.press("End")
+def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for_and_no_token_runs_as_code(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.press("[data-part=stage]", "End")
     wait_for(page, "done")
+    lane = part(page, "lane0")
     for kind in ("accepted", "rejected", "discarded", "resampled", "bonus", "plain"):
-        assert page.locator(f"[data-part=lane0] .sd-{kind}:not(.sd-future)").count() > 0, kind
-    part(page, "showAll").click()  # at the end the thrown away ones are ticks
-    text = page.inner_text("[data-part=lane0]")
+        assert lane.locator(f".sd-{kind}:not(.sd-future)").count() > 0, kind
+    rejected = lane.locator(".sd-past .sd-rejected:not(.sd-future)")
+    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-token-text")
+    assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
+    expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
+    expect(word).to_have_css("font-size", "13.12px")
+    assert lane.locator(".sd-m:visible, .sd-sp:visible").count() == 0
+    part(page, "showAll").click()
+    expect(part(page, "showAll")).to_have_attribute("aria-pressed", "true")
+    assert "✗" in past.inner_text() and past.bounding_box()["width"] > 20
+    text = lane.inner_text()
     assert "<script>alert(1)</script>" in text and "${alert(1)}" in text and "⟨202E⟩evil" in text
-    assert page.locator("[data-part=lane0] script").count() == 0
+    assert lane.locator("script").count() == 0
+    part(page, "showAll").click()
+    past.focus()
+    page.keyboard.press("Enter")  # it is a button still
+    expect(part(page, "card")).to_be_visible()
 
 
 def test_keys_step_by_cycle_and_set_the_speed(open_page):
@@ -108,16 +106,8 @@ def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
     assert page.evaluate("document.activeElement.getAttribute('role')") != "tab"
 
 
-@pytest.mark.long
-def test_on_a_phone_the_race_is_in_the_first_window(open_page):
-    page = open_page(375, 812, reduced_motion="reduce")
-    for name in ("say", "flow", "play", "lane0"):
-        assert part(page, name).bounding_box()["y"] < 812, name
-    expect(part(page, "tour")).to_be_visible()  # below the stage
-
-
-def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_cycle_is_taken_apart_in_one_screen_and_another_coin_changes_its_verdict(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
     page.get_by_role("button", name="Take this decision apart").click()
     page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     here = page.locator(".sd-steps [aria-current]")
@@ -125,6 +115,10 @@ def test_a_cycle_is_taken_apart_and_another_coin_changes_its_verdict(open_page):
     expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 6")
     expect(here).to_have_text("Judge 3")
     expect(tells).to_contain_text("reject")
+    tops = [page.locator(f".sd-step [data-part={name}]").bounding_box()["y"] for name in ("bar", "say", "grid", "left")]
+    coin = page.locator("[data-coin]").bounding_box()
+    assert tops == sorted(tops) and page.evaluate("scrollY") == 0 and coin["y"] + coin["height"] <= 800
+    assert page.locator(".sd-take input").count() == 0  # one bar moves, no slider beside it
     page.locator(".sd-step [data-part=coin]").fill("0.1")
     expect(page.locator(".sd-steps")).to_contain_text("Bonus")
     expect(tells).to_have_text(re.compile("^What if:.*keep"))
@@ -156,17 +150,6 @@ def test_step_begins_on_a_run_in_which_coins_decide(open_page):
     expect(says_no).to_contain_text("At temperature 0")
 
 
-def test_the_stage_says_whose_prompt_it_shows_and_that_a_link_asks_for_another(open_page):
-    page = open_page(query="?prompt=Another&k=4", reduced_motion="reduce")
-    expect(page.locator("#prompt textarea")).to_have_value("Another")
-    expect(page.locator(".sd-player[data-other]")).to_be_visible()
-    expect(part(page, "otherSettings")).to_be_visible()
-    expect(part(page, "prompt")).not_to_have_text("Another")
-    page.locator(".sd-badge").first.click()
-    expect(part(page, "meta")).to_be_visible()
-
-
-@real_models
 def test_enter_runs_the_real_models(open_page):
     page = open_page()
     page.press("#prompt textarea", "Enter")
@@ -180,7 +163,7 @@ def test_enter_runs_the_real_models(open_page):
 
 
 def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
-    engine = SlowEngine()
+    engine = chrome.SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     page = open_page(reduced_motion="reduce")
     page.click("#run")
@@ -194,16 +177,8 @@ def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
     assert tokens(page, 0).count() > 3
     expect(says(page)).to_contain_text("Stopped")
     expect(page.locator("#notice p")).to_have_text("Run live starts another.")
-    until_free()
+    chrome.until_free()
     assert engine.closed == 1
-
-
-def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
-    page.evaluate(LOAD, slowed((ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8")))
-    page.press("[data-part=stage]", "End")
-    expect(says(page)).to_contain_text("Slower than plain decoding here")
-    assert says(page).evaluate(WHOLE)
 
 
 @pytest.mark.parametrize(
@@ -211,19 +186,20 @@ def test_the_verdict_of_a_run_that_lost_is_there_in_full(open_page):
     [
         (375, "tips", False),
         pytest.param(1280, "coding", False, marks=pytest.mark.long),
-        pytest.param(1280, "tips", True, marks=pytest.mark.long),
+        (1280, "tips", True),
     ],
 )
 def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run, slower):
-    page = open_page(width, 812, reduced_motion="reduce")
+    page = open_page(width, 800, reduced_motion="reduce")
     log = (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8")
     page.evaluate(LOAD, slowed(log) if slower else log)
-    page.press("[data-part=stage]", "Home")
-    for _ in range(12):
-        step(page)
+    for key in ("Home", *["ArrowRight"] * 12, "End"):
+        page.press("[data-part=stage]", key)
         assert says(page).evaluate(WHOLE), says(page).inner_text()
         links = [one.bounding_box()["y"] for one in says(page).locator("button").all()]
         assert len({*links}) <= 1, says(page).inner_text()
+    wait_for(page, "done")
+    assert ("Slower than plain decoding here" in says(page).inner_text()) is slower
 
 
 @pytest.mark.long

@@ -4,8 +4,8 @@ import pytest
 
 from specdec.ui.tabs import labels
 from tests.page.browser.chrome import axe_violations, cut_off, expect
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
+pytestmark = pytest.mark.long
 TABS = labels()
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 16, 32)"}
 DRAWN = {  # what comes late on a tab, when it is opened or a part of it is
@@ -20,14 +20,6 @@ UNFOLD = """() => {
     const folded = "button.label-wrap:not(.open), .sd-lid[aria-expanded=false]";
     for (const button of document.querySelectorAll(folded)) button.click();
 }"""
-
-
-def unfolded(page, name):
-    here = "[role=tabpanel]:visible *"
-    shut, open_ = DRAWN.get(name, (here, here))
-    page.wait_for_selector(shut)
-    page.evaluate(UNFOLD)
-    page.wait_for_selector(open_)
 
 
 FOCUS = """() => {
@@ -57,7 +49,10 @@ def each_tab(page):
     """The names of the tabs, each while it is shown, with nothing folded."""
     for name in TABS:
         page.locator(f"#{name}-button").click()
-        unfolded(page, name)
+        shut, opened = DRAWN.get(name, ("[role=tabpanel]:visible *",) * 2)
+        page.wait_for_selector(shut)
+        page.evaluate(UNFOLD)
+        page.wait_for_selector(opened)
         yield name
 
 
@@ -70,12 +65,13 @@ def test_axe_finds_nothing_in_all_of_it(open_page, theme, width, rules):
         assert axe_violations(page, *rules) == "", name
 
 
-def test_nothing_needs_sideways_scrolling_and_nothing_is_cut_off(open_page):
+def test_nothing_is_cut_off_or_needs_sideways_scrolling_and_a_finger_finds_every_target(open_page):
     page = open_page(reduced_motion="reduce")
     for name in each_tab(page):
         for width in (1280, 768, 375, 360):
             page.set_viewport_size({"width": width, "height": 900})
             assert cut_off(page) == [], (name, width)
+        assert page.evaluate(SMALL) == [], name
 
 
 def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(open_page):
@@ -91,9 +87,3 @@ def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(open_page):
         assert [stop["node"] for stop in stops if not (stop["ringed"] and stop["seen"])] == []
         page.keyboard.press("Shift+Tab")
         assert page.evaluate(FOCUS)["visits"] == 2  # and back again
-
-
-def test_every_target_is_large_enough_for_a_finger(open_page):
-    page = open_page(375, 812, reduced_motion="reduce")
-    for name in each_tab(page):
-        assert page.evaluate(SMALL) == [], name

@@ -7,9 +7,8 @@ from specdec.ui.session import session
 from specdec.ui.text import LANGUAGES
 from tests import toyrun
 from tests.page.browser.chrome import cut_off, expect, part, says, step, wait_for, WHOLE
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
-BADGE = ".sd-badge"
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:
-        expect(phone.locator(BADGE)).to_have_text("Ran live")
+        expect(phone.locator(".sd-badge")).to_have_text("Ran live")
         wait_for(phone, "done")
         assert log(phone) == log(teacher)
     assert runs == [1]

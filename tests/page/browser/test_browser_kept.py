@@ -11,19 +11,11 @@ from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking, strings
 from tests import toyrun
-from tests.page.browser.chrome import expect, listeners, part, PATIENCE, says, settings, unfold, until, wait_for
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
+from tests.page.browser.chrome import expect, listeners, part, PATIENCE, says, settings, step, unfold, until, wait_for
 from tests.page.test_traces import FACTS, STORY, tampered
 
+pytestmark = pytest.mark.long
 SERVED = Path(__file__).parents[3] / "docs" / "vllm-race.jsonl"
-
-
-def live(page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
-    page.locator("#prompt textarea").fill("My own words")
-    page.locator("#run").click()
-    expect(page.locator(".sd-badge").first).to_have_text("Ran live")
-    wait_for(page, "done")
 
 
 def addressed(page, *parts):
@@ -31,9 +23,13 @@ def addressed(page, *parts):
         page.wait_for_function("part => location.search.includes(part)", arg=one)
 
 
-def test_settings_run_and_tab_outlive_a_reload(open_page, monkeypatch):
+def test_settings_run_and_tab_outlive_a_reload_and_another_language(open_page, monkeypatch):
+    monkeypatch.setattr(session, "process", toyrun.Engine())
     page = open_page(reduced_motion="reduce")
-    live(page, monkeypatch)
+    page.locator("#prompt textarea").fill("My own words")
+    page.locator("#run").click()
+    expect(page.locator(".sd-badge").first).to_have_text("Ran live")
+    wait_for(page, "done")
     settings(page)
     page.get_by_label("Seed").fill("41")
     page.get_by_role("tab", name="Theory").click()
@@ -48,12 +44,6 @@ def test_settings_run_and_tab_outlive_a_reload(open_page, monkeypatch):
     page.reload()  # the run that this page began with is not taken for the server's own
     wait_for(page, "done")
     expect(part(page, "prompt")).to_have_text("My own words")
-
-
-def test_another_language_keeps_the_prompt_the_settings_and_the_run(open_page, monkeypatch):
-    page = open_page(reduced_motion="reduce")
-    live(page, monkeypatch)
-    addressed(page, "prompt=My+own+words")
     page.get_by_role("link", name="中文").click()
     expect(part(page, "prompt")).to_have_text("My own words")
     expect(page.locator("#prompt textarea")).to_have_value("My own words")
@@ -118,7 +108,7 @@ def test_the_whole_page_is_chinese_and_fits(open_page):
     assert "硬币 u" in page.inner_text("[data-part=card]")
     unfold(page, "deeds")
     page.get_by_role("button", name="核查", exact=True).click()
-    page.wait_for_function("document.querySelector('.sd-traces [data-part=said]')?.textContent.includes('核查')")
+    expect(said(page)).to_contain_text("核查")
     assert left_in_english(page) == set()
 
 
@@ -130,9 +120,8 @@ def alone(browser, tmp_path):
     context.clock.install()
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    for event, listener in listeners(
-        complaints, lambda url: asked.append(url) or url[:5] in ("file:", "blob:")
-    ).items():
+    watched = listeners(complaints, lambda url: asked.append(url) or url[:5] in ("file:", "blob:"))
+    for event, listener in watched.items():
         page.on(event, listener)
 
     def opener(trace):
@@ -148,14 +137,14 @@ def alone(browser, tmp_path):
 def test_a_standalone_page_plays_from_its_file(alone):
     page = alone(toyrun.trace())
     until(page, "first-rejection")  # by itself
-    until(page, "playing")  # by itself
+    assert part(page, "pace").inner_text() == "goes on in a moment"
+    page.click("[data-slow='1']")  # and at once by a press of a speed
     until(page, "done")
-    assert "Done:" in page.inner_text(".sd-player [data-part=say]")
-    page.locator(".sd-player [data-part=showAll]").click()  # at the end what was thrown away is a tick
+    assert "Done:" in says(page).inner_text()
+    part(page, "showAll").click()  # at the end what was thrown away is a tick
     assert "<script>alert(1)</script>" in page.inner_text("[data-part=lane0]")
     page.press("[data-part=stage]", "Home")
-    page.press("[data-part=stage]", "ArrowRight")
-    page.press("[data-part=stage]", "ArrowRight")
+    step(page, 2)
     page.get_by_role("button", name="Take this decision apart").click()
     page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 2 of 6")
@@ -165,13 +154,7 @@ def test_a_standalone_page_plays_from_its_file(alone):
 
 
 def said(page):
-    return page.inner_text(".sd-traces [data-part=said]")
-
-
-def until_said(page, word):
-    page.wait_for_function(
-        "word => document.querySelector('.sd-traces [data-part=said]').textContent.includes(word)", arg=word
-    )
+    return page.locator(".sd-traces [data-part=said]")
 
 
 def press(page, button):
@@ -185,31 +168,6 @@ def choose(page, button, path):
     chooser.value.set_files(path)
 
 
-def test_a_run_is_downloaded_and_opened_again(open_page, tmp_path):
-    page = open_page(reduced_motion="reduce")
-    with page.expect_download() as saved:
-        press(page, "Download trace")
-    assert re.fullmatch(r"specdec-[\w-]+\.jsonl", saved.value.suggested_filename)
-    assert Trace.load(Path(saved.value.path())) == toyrun.trace()
-    choose(page, "Open a trace", STORY)
-    until_said(page, "audit holds")
-    assert said(page).startswith("story.jsonl is open.")
-    text, cycle = tampered()
-    (tmp_path / "bad.jsonl").write_text(text, encoding="utf-8")
-    choose(page, "Open a trace", tmp_path / "bad.jsonl")
-    until_said(page, "audit fails")  # the faults are written in the same stroke
-    assert page.inner_text(".sd-faults").startswith(f"cycle {cycle} of the lane speculative")
-    before = page.inner_text("[data-part=lane0]")
-    (tmp_path / "junk.jsonl").write_text("<script>alert(1)</script>", encoding="utf-8")
-    choose(page, "Open a trace", tmp_path / "junk.jsonl")
-    until_said(page, "not taken")
-    assert page.inner_text("[data-part=lane0]") == before and page.locator(".sd-faults:visible").count() == 0
-    lane = page.locator("[data-part=lane0]").text_content()
-    page.locator(".sd-pills .sd-pill", has_text="Facts").click()
-    page.wait_for_function("lane => document.querySelector('[data-part=lane0]').textContent !== lane", arg=lane)
-    assert said(page) == ""  # what was told of one run is not said of the next
-
-
 DROP = """([name, text]) => {
     const carried = new DataTransfer();
     carried.items.add(new File([text], name));
@@ -221,10 +179,32 @@ DROP = """([name, text]) => {
 }"""
 
 
-def test_a_dropped_file_opens(open_page):
-    page = open_page(375, reduced_motion="reduce")
+def test_a_run_is_downloaded_and_opened_again_by_choice_and_by_dropping_it(open_page, tmp_path):
+    page = open_page(reduced_motion="reduce")
+    with page.expect_download() as saved:
+        press(page, "Download trace")
+    assert re.fullmatch(r"specdec-[\w-]+\.jsonl", saved.value.suggested_filename)
+    assert Trace.load(Path(saved.value.path())) == toyrun.trace()
+    choose(page, "Open a trace", STORY)
+    expect(said(page)).to_contain_text("audit holds")
+    expect(said(page)).to_have_text(re.compile(r"^story\.jsonl is open\."))
+    text, cycle = tampered()
+    (tmp_path / "bad.jsonl").write_text(text, encoding="utf-8")
+    choose(page, "Open a trace", tmp_path / "bad.jsonl")
+    expect(said(page)).to_contain_text("audit fails")  # the faults are written in the same stroke
+    assert page.inner_text(".sd-faults").startswith(f"cycle {cycle} of the lane speculative")
+    before = page.inner_text("[data-part=lane0]")
+    (tmp_path / "junk.jsonl").write_text("<script>alert(1)</script>", encoding="utf-8")
+    choose(page, "Open a trace", tmp_path / "junk.jsonl")
+    expect(said(page)).to_contain_text("not taken")
+    assert page.inner_text("[data-part=lane0]") == before and page.locator(".sd-faults:visible").count() == 0
+    lane = page.locator("[data-part=lane0]").text_content()
+    page.locator(".sd-pills .sd-pill", has_text="Facts").click()
+    page.wait_for_function("lane => document.querySelector('[data-part=lane0]').textContent !== lane", arg=lane)
+    assert said(page).inner_text() == ""  # what was told of one run is not said of the next
+    page.set_viewport_size({"width": 375, "height": 900})
     page.evaluate(DROP, ["facts.jsonl", FACTS.read_text(encoding="utf-8")])
-    until_said(page, "audit holds")
+    expect(said(page)).to_contain_text("audit holds")
     assert "capital of France" in page.inner_text("[data-part=lane0]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
@@ -232,7 +212,7 @@ def test_a_dropped_file_opens(open_page):
 def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
     page = open_page(reduced_motion="reduce")
     choose(page, "Open a trace", SERVED)
-    until_said(page, "audit holds")
+    expect(said(page)).to_contain_text("audit holds")
     expect(part(page, "counted")).to_be_visible()
     expect(part(page, "sub0")).to_contain_text("vLLM 0.32.0, watched from outside")
     unnamed = page.locator("[data-part=lane0] .sd-rejected[data-unnamed]").first
@@ -246,7 +226,7 @@ def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
     expect(step.locator("[data-part=rule]")).to_be_disabled()
 
 
-def test_a_link_brings_the_settings_back(open_page, address):
+def test_a_link_brings_the_settings_back_and_the_stage_says_that_its_run_is_another(open_page, address):
     page = open_page(reduced_motion="reduce")
     press(page, "Copy link")
     copied = page.locator(".sd-traces [data-part=copy]")
@@ -254,6 +234,11 @@ def test_a_link_brings_the_settings_back(open_page, address):
     asked = "?prompt=Hello+there&k=6&seed=41&temperature=1.5&rule=shared_noise&drafter=prompt_lookup"
     other = open_page(query=asked, reduced_motion="reduce")
     expect(other.locator("#prompt textarea")).to_have_value("Hello there")
+    for one in (other.locator(".sd-player[data-other]"), part(other, "otherSettings")):
+        expect(one).to_be_visible()  # the run on show is of another prompt and of other settings
+    expect(part(other, "prompt")).not_to_have_text("Hello there")
+    other.locator(".sd-badge").first.click()
+    expect(part(other, "meta")).to_be_visible()
     expect(other.get_by_label("Seed")).to_have_value("41")
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")

@@ -8,8 +8,9 @@ from specdec import exposure
 from specdec.events import Committed
 from specdec.families.zoo import load
 from specdec.lanes.race import race_lanes
+from specdec.messages import Step
 from specdec.models.grouped import INT7
-from specdec.progress import Step
+from specdec.settings import RunRequest
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -18,22 +19,17 @@ from specdec.ui.session import session
 from specdec.ui.text import strings
 from tests import toyrun
 from tests.page.browser import chrome
-from tests.page.browser.chrome import (
-    expect,
-    no_engine,
-    OVER,
-    says,
-    settings,
-    slowed,
-    SlowEngine,
-    tokens,
-    until_free,
-    wait_for,
-)
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
+from tests.page.browser.chrome import expect, no_engine, OVER, says, settings, tokens, until_free, wait_for
+
+pytestmark = pytest.mark.long
 
 
-def test_bad_input_is_explained_and_loses_nothing(open_page):
+def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(open_page, monkeypatch):
+    def broken(*_, **__):
+        yield from toyrun.events()[:20]
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
     page = open_page(reduced_motion="reduce")
     before = page.inner_text("[data-part=lane0]")
     page.fill("#prompt textarea", "   ")
@@ -41,24 +37,16 @@ def test_bad_input_is_explained_and_loses_nothing(open_page):
     expect(page.locator("#notice .sd-wrong")).to_contain_text("prompt is empty")
     assert page.inner_text("[data-part=lane0]") == before and page.inner_text(".sd-badge") == "Recorded"
     expect(page.locator("#run")).to_be_enabled()
-
-
-def test_an_engine_that_breaks_leaves_what_was_written(open_page, monkeypatch):
-    def broken(*_, **__):
-        yield from toyrun.events()[:20]
-        raise RuntimeError("secret")
-
-    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
-    page = open_page(reduced_motion="reduce")
+    page.fill("#prompt textarea", "Once")
     page.click("#run")
-    page.wait_for_selector("#notice .sd-wrong")
+    expect(page.locator("#notice .sd-wrong")).to_contain_text(strings("page")["notice"]["broken"])
     assert "secret" not in page.inner_text("body")
     expect(tokens(page, 0).nth(1)).to_be_visible()
     page.wait_for_selector("#run:enabled")
 
 
 def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
-    lost, runs = Trace.loads(slowed(toyrun.trace().dumps())).events, []
+    lost, runs = Trace.loads(chrome.slowed(toyrun.trace().dumps())).events, []
 
     def race(*asked, **_):
         runs.append(asked)
@@ -72,16 +60,15 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
     assert len(runs) == 1
     press.click()
     for _ in range(100):
-        if len(runs) == 2:
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("the press did nothing")
+        if len(runs) < 2:
+            page.wait_for_timeout(100)
+    assert len(runs) == 2
 
 
 @pytest.fixture
 def busy(monkeypatch):
     until_free()  # the run of a page that has just been closed may still leave
-    engine = SlowEngine()
+    engine = chrome.SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     ticket = session.machine.join("run")
     assert session.machine.poll(ticket) == (0, 0.0)
@@ -181,28 +168,18 @@ def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(open_page, monkey
     assert page.inner_text(".sd-badge") == "Ran live"
 
 
+LOG = "document.querySelector('.sd-player').log()"
 TEXT = "The fox said to the moon"
-QUERY = "?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"
 
 
-@pytest.fixture
-def here(open_page, monkeypatch):
+def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(open_page, monkeypatch):
     monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
-    page, sent = open_page(query=QUERY), []
+    page, sent = open_page(query="?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"), []
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()
     expect(page.get_by_label("Verification", exact=False).first).to_be_hidden()
     page.wait_for_load_state("networkidle")  # its script comes with the choice
     page.on("request", lambda request: sent.append((request.method, request.url)))
-    return page, sent
-
-
-def text(page):
-    return page.evaluate("document.querySelector('.sd-player').log()")
-
-
-def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(here):
-    page, sent = here
     page.locator("#prompt textarea").fill(TEXT)
     page.locator("#run").click()
     page.wait_for_function(OVER, arg=TEXT)
@@ -211,10 +188,10 @@ def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(h
     expect(page.locator("#stop")).to_be_disabled()
     asked = [url for _, url in sent if "/engine/" in url and not url.endswith(".js")]
     assert len(asked) == 5 and all(method == "GET" for method, _ in sent if "heartbeat" not in _)
-    trace = Trace.loads(text(page))
+    trace = Trace.loads(page.evaluate(LOG))
     assert trace.header.models["device"] == "browser" and audit.faultless(audit.audit(trace.header.lanes, trace.events))
     params = SamplingParams(temperature=1.0, max_tokens=32, seed=7)
-    ours = list(race_lanes(load("embedded", INT7), TEXT, "draft_model", 3, params))
+    ours = list(race_lanes(load("embedded", INT7), RunRequest(TEXT, "draft_model", 3, params)))
     for lane in ("speculative", "plain"):
         committed = (
             [(one.tokens, one.accepted) for one in run if isinstance(one, Committed) and one.lane == lane]
@@ -231,7 +208,7 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
         page.locator("#prompt textarea").fill(TEXT)
         page.locator("#run").click()  # where settings are folded away
         page.wait_for_function(OVER, arg=TEXT)
-        assert '"device":"browser"' in text(page).replace(" ", "")
+        assert Trace.loads(page.evaluate(LOG)).header.models["device"] == "browser"
         settings(page, advanced=True)
         expect(page.locator("#engine").get_by_label("This browser")).to_be_checked()
         page.goto("about:blank")

@@ -13,8 +13,8 @@ from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
 from tests.page.browser.chrome import expect, LOAD, part, play_recorded, says, step, wait_for
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 
+pytestmark = pytest.mark.long
 SEEN = ("lane0", "lane1", "figures", "gantt", "play", "say", "why", "showAll")
 SHOW = """(share) => {
     const player = document.querySelector(".sd-player");
@@ -28,20 +28,15 @@ PLACES = """(names) => names.map((name) => {
     return [x, y, right, bottom].map(Math.round);
 })"""
 
-
 UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect)")]
     .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)" && !node.closest("defs"))
     .map((node) => node.outerHTML.slice(0, 120))"""
 
 
-def a_long_run():
-    return Trace(toyrun.header(), tuple(toyrun.events(cycles=40, tokens=100))).dumps()
-
-
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), pytest.param(1920, 1080)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
 def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame(open_page, width, height):
     page = open_page(width, height, reduced_motion="reduce")
-    page.evaluate(LOAD, a_long_run())
+    page.evaluate(LOAD, Trace(toyrun.header(), tuple(toyrun.events(cycles=40, tokens=100))).dumps())
     first = None
     for share in (0, 0.01, 0.1, 0.3, 0.6, 0.9, 1):
         page.evaluate(SHOW, share)
@@ -56,29 +51,28 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
     assert lane0[1] == lane1[1] and lane0[2] < lane1[0] < meters[0]  # beside each other
 
 
-@pytest.mark.parametrize(("width", "height", "seen"), [(375, 812, 4), (375, 667, 3), (320, 640, 2)])
-def test_a_phone_shows_prompt_text_and_play_at_once_and_the_tab_that_is_open(open_page, width, height, seen):
-    page = open_page(width, height, reduced_motion="reduce")
-    for one in ("#prompt textarea", "[data-part=play]", "[data-part=lane0]", "[data-part=lane1]")[:seen]:
-        box = page.locator(one).bounding_box()
-        assert box["y"] >= 0 and box["y"] + box["height"] <= height, one
-    for name in ("Guide", "Race"):
-        tab = page.get_by_role("tab", name=name)
-        tab.click()
-        expect(tab).to_be_in_viewport(ratio=1)
-
-
-def test_a_phone_shows_both_lanes_and_both_rows_of_the_timeline_above_the_transport(open_page):
+def test_a_phone_shows_the_text_above_the_transport_and_the_tab_that_is_open(open_page):
     page = open_page(375, 812, reduced_motion="reduce")
-    transport = page.locator(".sd-transport").bounding_box()["y"]
-    for one in ("lane0", "lane1"):
-        box = part(page, one).bounding_box()
-        assert box["y"] + box["height"] <= transport, one
-    assert part(page, "gantt").bounding_box()["y"] + 16 + 44 + 22 <= transport  # timeline.js: top, a row, a bar
+    expect(part(page, "tour")).to_be_visible()  # below the stage
     expect(page.locator(".sd-pill").first).to_be_in_viewport(ratio=1)
-    page.set_viewport_size({"width": 320, "height": 640})
-    box, transport = part(page, "lane0").bounding_box(), page.locator(".sd-transport").bounding_box()["y"]
-    assert box["y"] + box["height"] <= transport
+
+    def bottom(one):
+        box = page.locator(one).bounding_box()
+        assert box["y"] >= 0, one
+        return box["y"] + box["height"]
+
+    transport = page.locator(".sd-transport").bounding_box()["y"]
+    shown = ("#prompt textarea", "[data-part=play]", "[data-part=lane0]", "[data-part=lane1]")
+    assert max(map(bottom, ("[data-part=flow]", "[data-part=say]", *shown[2:]))) <= transport
+    assert part(page, "gantt").bounding_box()["y"] + 16 + 44 + 22 <= transport  # timeline.js: top, a row, a bar
+    for width, height, seen in ((375, 812, 4), (375, 667, 3), (320, 640, 2)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert max(map(bottom, shown[:seen])) <= height
+        assert bottom("[data-part=lane0]") <= page.locator(".sd-transport").bounding_box()["y"]
+        for name in ("Guide", "Race"):
+            tab = page.get_by_role("tab", name=name)
+            tab.click()
+            expect(tab).to_be_in_viewport(ratio=1)
 
 
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
@@ -95,32 +89,6 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
     wanted = ["".join(one.text.split()) for one in Trace.loads(log).events if isinstance(one, Finished)]
     assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
-
-
-def test_a_speed_pressed_in_the_pause_at_the_first_rejection_plays_on(open_page):
-    page = open_page(1280, 800)
-    wait_for(page, "first-rejection")
-    expect(part(page, "pace")).to_have_text("goes on in a moment")
-    page.click("[data-slow='1']")
-    wait_for(page, "done")
-
-
-def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
-    page.press("[data-part=stage]", "End")
-    rejected = page.locator("[data-part=lane0] .sd-past .sd-rejected:not(.sd-future)")
-    past, word = rejected.first, rejected.filter(has_text="alert").locator(".sd-token-text")
-    assert past.inner_text().strip() == "" and 0 < past.bounding_box()["width"] < 6  # spaces: a tick
-    expect(word).to_have_css("text-decoration-line", "line-through")  # letters: small and struck
-    expect(word).to_have_css("font-size", "13.12px")
-    assert page.locator("[data-part=lane0] .sd-m:visible, [data-part=lane0] .sd-sp:visible").count() == 0
-    part(page, "showAll").click()
-    expect(part(page, "showAll")).to_have_attribute("aria-pressed", "true")
-    assert "✗" in past.inner_text() and past.bounding_box()["width"] > 20
-    part(page, "showAll").click()
-    past.focus()
-    page.keyboard.press("Enter")  # it is a button still
-    expect(part(page, "card")).to_be_visible()
 
 
 def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
@@ -196,14 +164,9 @@ def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open
     expect(page.locator(".sd-finclock")).to_contain_text("but the machine was busy")
     page.get_by_role("button", name="Measure again").click()
     page.wait_for_function("() => document.querySelector('.sd-player').run().header.run !== 'busy'")
-    assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
-
-
-def test_a_live_run_keeps_one_figure_from_its_start_to_after_its_end(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.evaluate(LOAD, Trace(toyrun.header("live"), tuple(toyrun.events())).dumps())
     wait_for(page, "done")
-    expect(part(page, "figures").locator("dt button").first).to_have_text("Passes saved")
+    expect(part(page, "figures").locator("dt button").first).to_have_text("Passes saved")  # as from its start on
+    assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
 
 
 def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
@@ -220,36 +183,16 @@ def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page
     with page.expect_download() as saved:
         page.click(".sd-finacts button >> nth=0")
     assert Path(saved.value.path()).read_bytes()[:4] == b"\x89PNG"
-    page.evaluate(LOAD, long_prompt().dumps())
+    trace = toyrun.trace()
+    page.evaluate(LOAD, replace(trace, header=replace(trace.header, prompt="line\n" * 300)).dumps())
     assert part(page, "lane0").bounding_box()["height"] < 300
 
 
-def long_prompt():
-    trace = toyrun.trace()
-    return replace(trace, header=replace(trace.header, prompt="line\n" * 300))
-
-
-WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
-    const { x, y, width } = document.querySelector(one).getBoundingClientRect();
-    return [x, y, width].map(Math.round);
-})"""
-
-
-@pytest.mark.parametrize("width", [1280, 375])
-def test_it_stands_where_gradios_page_will(early, width):
-    page, release = early(width=width, reduced_motion="reduce")
+def test_on_a_phone_a_dark_chinese_page_is_so_from_the_first_paint_and_stands_where_gradios_will(early):
+    page, release = early("zh?__theme=dark", width=375, reduced_motion="reduce")
     page.wait_for_selector("#first .sd-player:not([data-state=empty])")
-    page.add_style_tag(content="* { font-family: monospace !important; }")
-    before = page.evaluate(WHERE)
-    release()
-    page.wait_for_selector("#prompt textarea")
-    assert page.evaluate(WHERE) == pytest.approx(before, abs=2)
-
-
-def test_a_dark_page_is_dark_from_the_first_paint_and_speaks_its_language(early):
-    page, _ = early("zh?__theme=dark")
-    page.wait_for_selector("#first:not([hidden])")
     expect(page.locator("#first")).to_have_css("background-color", "rgb(11, 16, 32)")
     assert "设置" in page.inner_text("#first .sd-console > .sd-sub")
     way = page.locator("nav.sd-first-tabs a").nth(1)
     assert way.evaluate("(link) => link.href").endswith("/zh?__theme=dark&tab=step")
+    release()

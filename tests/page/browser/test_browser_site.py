@@ -13,9 +13,9 @@ from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
 from tests.page.browser import chrome
 from tests.page.browser.chrome import expect
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
 from tools.bench.browsers import serving
 
+pytestmark = pytest.mark.long
 TABS = labels()
 AT_ONCE = 1_500_000  # bytes before the first press
 

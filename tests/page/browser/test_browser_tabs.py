@@ -7,9 +7,9 @@ import pytest
 from specdec.ui.session import session
 from specdec.ui.text import of_drafters, strings
 from tests import toyrun
-from tests.page.browser.chrome import certificate, expect, no_engine, open_fold
-from tests.page.browser.chrome import long as pytestmark  # noqa: F401
+from tests.page.browser.chrome import expect, no_engine, open_fold
 
+pytestmark = pytest.mark.long
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
 HEIGHT = "document.documentElement.scrollHeight"
 TABS = {
@@ -62,23 +62,15 @@ def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_pa
     assert page.evaluate(HEIGHT) <= SHORT
 
 
-def open_step(page):
-    page.get_by_role("tab", name="Step through").click()
-    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
-
-
 def stands_at(page, cycle, sub_step):
     expect(page.locator(".sd-step [data-part=title]")).to_have_text(cycle)
     expect(page.locator(".sd-steps [aria-current]")).to_have_text(sub_step)
 
 
-def tells(page):
-    return page.inner_text(".sd-step [data-part=say]")
-
-
 def test_keys_and_words_lead_from_decision_to_decision(open_page):
     page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
-    open_step(page)
+    page.get_by_role("tab", name="Step through").click()
+    page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     page.focus(".sd-step [data-part=grid]")
     for key in ("Home", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
@@ -86,7 +78,7 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     for name in ("Check all", "Judge 1", "Judge 2", "Never judged", "Replace", "Commit", "Draft"):
         page.keyboard.press(" ")
         expect(page.locator(".sd-steps [aria-current]")).to_have_text(name)
-        assert page.inner_text(".sd-step [data-part=announce]") == tells(page)
+        assert page.inner_text(".sd-step [data-part=announce]") == page.inner_text(".sd-step [data-part=say]")
     page.locator(".sd-word", has_text="own1").click()
     stands_at(page, "Cycle 1 of 6", "Bonus")
     page.keyboard.press("End")  # a click on a word takes no key away
@@ -100,37 +92,30 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate(fits)
 
 
-def test_the_first_screen_of_step_holds_the_sentence_and_the_coin(open_page):
+def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
-    open_step(page)
-    tops = [page.locator(f".sd-step [data-part={name}]").bounding_box()["y"] for name in ("bar", "say", "grid", "left")]
-    assert tops == sorted(tops)
-    coin = page.locator("[data-coin]").bounding_box()
-    assert coin["y"] + coin["height"] <= 800
-    assert page.locator(".sd-step .sd-take input").count() == 0  # one bar moves, no slider beside it
+    page.get_by_role("tab", name="Step through").click()
     page.locator(".sd-steps button", has_text="Check all").click()
     chances = page.locator(".sd-places").all_inner_texts()
     assert len(chances) > 1 and all(chances[:-1])  # under the pass that gives them
-    page.locator(".sd-steps button", has_text="Replace").click()
-    for chart in page.locator(".sd-tell > div > svg").all():
-        assert (box := chart.bounding_box()) and box["y"] + box["height"] <= 800
+    for name in ("Judge 1", "Replace"):
+        page.locator(".sd-steps button", has_text=name).click()
+        for chart in page.locator(".sd-tell > div > svg").all():
+            assert (box := chart.bounding_box()) and box["y"] + box["height"] <= 800
 
 
-def verdict(page):
-    return page.locator(".sd-proof [data-part=verdict]")
-
-
-def break_it(page, key):
-    page.locator(f".sd-bug[data-key={key}]").click()
-
-
-def test_the_certificate_is_green_until_it_is_broken(open_page):
+def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(open_page):
     page = open_page(reduced_motion="reduce")
-    certificate(page)
-    title, badge = verdict(page).locator("h2"), page.locator(".sd-proof [data-part=badge]")
+    page.get_by_role("tab", name="Lossless?").click()
+    verdict, badge = (page.locator(f".sd-proof [data-part={name}]") for name in ("verdict", "badge"))
+    title = verdict.locator("h2")
+
+    def break_it(key):
+        page.locator(f".sd-bug[data-key={key}]").click()
+
     expect(title).to_have_text("Lossless on this toy pair")
     expect(badge).to_have_text("Recorded")
-    expect(verdict(page)).to_contain_text("All 1,925 ways")
+    expect(verdict).to_contain_text("All 1,925 ways")
     assert page.locator(".sd-proof [data-part=sampled] [data-part=run]").bounding_box()["y"] < 900  # beside the verdict
     page.get_by_text("The test behind it: G = ").click()
     expect(page.get_by_text("degrees of freedom, here 94")).to_be_visible()
@@ -138,23 +123,17 @@ def test_the_certificate_is_green_until_it_is_broken(open_page):
         "typical"
     ]
     expect(page.locator(".sd-proof .sd-small.sd-good")).to_have_count(3)
-    break_it(page, "from_target")
+    break_it("from_target")
     expect(title).to_have_text("Not lossless")
-    assert "two of three checks fail" in verdict(page).inner_text()
-    assert "Greedy text still matches" in verdict(page).inner_text() and page.locator(".sd-cross").count() == 3
+    assert "two of three checks fail" in verdict.inner_text()
+    assert "Greedy text still matches" in verdict.inner_text() and page.locator(".sd-cross").count() == 3
     page.locator(".sd-proof [data-part=more]").click()
-    break_it(page, "coarse_ratio")
-    expect(verdict(page)).to_contain_text("million")
+    break_it("coarse_ratio")
+    expect(verdict).to_contain_text("million")
     assert page.locator(".sd-cross").count() == 0
-    break_it(page, "coarse_ratio")
+    break_it("coarse_ratio")
     expect(title).to_have_text("Lossless on this toy pair")
-
-
-def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
-    page = open_page(reduced_motion="reduce")
-    certificate(page)
-    badge = page.locator(".sd-proof [data-part=badge]")
-    break_it(page, "argmax_draft")
+    break_it("argmax_draft")
     page.locator(".sd-proof [data-part=draws]").fill("1")
     page.locator(".sd-proof [data-part=run]").click()
     page.wait_for_selector(".sd-proof[data-source=live]")
@@ -162,7 +141,7 @@ def test_a_live_certificate_of_a_broken_loop_turns_red(open_page):
     expect(page.locator(".sd-proof [data-part=sampled]")).to_contain_text("1,000 times")
     expect(badge).to_have_text("Live")
     assert page.locator(".sd-cross").count() == 3
-    break_it(page, "argmax_draft")
+    break_it("argmax_draft")
     expect(badge).to_have_text("Recorded")
 
 
@@ -192,15 +171,14 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
 
 
-def open_theory(page):
-    page.get_by_role("tab", name="Theory").click()
-    page.wait_for_selector(".sd-theory [data-part=headline]:not(:empty)")
-    return lambda name: page.locator(f".sd-theory [data-part={name}]")
-
-
-def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_page):
+def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the_costs_of_a_place(open_page):
     page = open_page(reduced_motion="reduce")
-    part = open_theory(page)
+    page.get_by_role("tab", name="Theory").click()
+
+    def part(name):
+        return page.locator(f".sd-theory [data-part={name}]")
+
+    expect(part("headline")).not_to_be_empty()
     for name, value in {"alphavalue": "0.67", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
         expect(part(name)).to_have_text(value)
     for chart, text in (("wall", "wallfirst"), ("curves", "loses")):  # what is drawn stands before what is said of it
@@ -225,11 +203,6 @@ def test_the_formulas_start_at_the_run_follow_the_sliders_and_come_back(open_pag
     page.get_by_role("button", name="The run on show").click()
     expect(part("kvalue")).to_have_text("3")
     assert "measured 1.44×" in part("curves").inner_text()
-
-
-def test_a_quoted_figure_is_held_against_the_costs_of_the_place_that_is_chosen(open_page):
-    page = open_page(reduced_motion="reduce")
-    part = open_theory(page)
     open_fold(page, "Quoted figures, worked out")
     expect(part("introductions").locator("article")).to_have_count(8)
     claim = part("atlas").locator("[data-claim=vllm_8b]")
@@ -254,15 +227,16 @@ NO_OVERLAP = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 800), (768, 1024), (375, 812)])
-def test_the_row_of_tabs_stays_in_its_place(open_page, width, height):
-    page = open_page(width, height, reduced_motion="reduce")
-    places = set()
-    for one in page.get_by_role("tab").all():
-        one.click()
-        expect(one).to_have_attribute("aria-selected", "true")
-        places.add(one.bounding_box()["y"])
-    assert len(places) == 1, places
+def test_the_row_of_tabs_stays_in_its_place(open_page):
+    page = open_page(reduced_motion="reduce")
+    for width, height in ((1920, 1080), (1280, 800), (768, 1024), (375, 812)):
+        page.set_viewport_size({"width": width, "height": height})
+        places = set()
+        for one in page.get_by_role("tab").all():
+            one.click()
+            expect(one).to_have_attribute("aria-selected", "true")
+            places.add(one.bounding_box()["y"])
+        assert len(places) == 1, (width, places)
 
 
 def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page):
@@ -291,7 +265,7 @@ def tour(page, name):
     return page.locator(f".sd-tour [data-part={name}]")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), pytest.param(375, 740)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 740)])
 def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, height):
     page = open_page(width, height, reduced_motion="reduce")
     start_tour(page)
@@ -330,19 +304,15 @@ def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page.wait_for_selector("[data-part=peer]:visible")
 
 
-def test_the_guide_begins_with_the_tour_and_names_what_it_holds(open_page):
+def test_the_guide_begins_with_the_tour_an_answer_opens_and_the_converter_converts(open_page):
     page = open_page(reduced_motion="reduce")
     page.get_by_role("tab", name="Guide").click()
-    told, links = strings("guide"), page.locator(".sd-gd-nav a")
-    expect(links).to_have_text(list(told["pages"].values()))
+    links = page.locator(".sd-gd-nav a")
+    expect(links).to_have_text(list(strings("guide")["pages"].values()))
     tops = [page.locator(one).first.bounding_box()["y"] for one in ("#guide [data-tour]", ".sd-gd-nav", ".sd-gd-cycle")]
     assert tops == sorted(tops)
     expect(links.nth(0)).to_have_attribute("aria-current", "page")
     assert page.locator("[data-section=start]").is_visible() and not page.locator("[data-answer]").first.is_visible()
-
-
-def test_an_answer_opens_and_the_converter_converts(open_page):
-    page = open_page(reduced_motion="reduce")
     open_guide(page)
     told = strings("guide")["answers"]
     for name in ("which", "convert"):
