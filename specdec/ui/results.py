@@ -153,14 +153,14 @@ def findings(rows: list[Row]) -> list[str]:
 
 def narrow(rows: list[Row]) -> dict[tuple[str, ...], list[str]]:
     """Map kinds of text, at most half of all, to the methods that reach `GAIN` at some temperature on these alone."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    special: dict[tuple[str, ...], list[str]] = {}
     kinds = dict.fromkeys(row["domain"] for row in rows)
     for drafter in dict.fromkeys(row["drafter"] for row in rows):
         here = [row for row in rows if row["drafter"] == drafter]
         pays = {row["domain"] for row in here if shown(row["measured_speedup"]) >= GAIN}
         if 0 < len(pays) <= len(kinds) / 2:
-            found.setdefault(tuple(kind for kind in kinds if kind in pays), []).append(drafter)
-    return found
+            special.setdefault(tuple(kind for kind in kinds if kind in pays), []).append(drafter)
+    return special
 
 
 def fastest(rows: list[Row]) -> list[Row]:
