@@ -32,8 +32,9 @@ from .lanes.default import choose
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
-from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, inner_drafter, ROUNDED
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, ROUNDED
 from .models import native
+from .models.quantised import QuantisedCopy
 from .settings import RunRequest
 from .traces.file import Header, live_header, Trace
 from .types import SamplingParams
@@ -142,12 +143,17 @@ class Engine:
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
         models = self.models
-        measured_before = len(models.costs)
         chosen = partial(choose, models, drafter, k, temperature, measure, peer)
-        measures = measure or (isinstance(drafter, str) and inner_drafter(drafter))
-        choice = run_in_thread("measure", chosen, on_step) if measures else chosen()
+        wrapped = models.wrapped(drafter) if isinstance(drafter, str) else ""
+        if wrapped and wrapped not in models.costs and not self._in_memory:
+            probe.recall(models)  # what another process has measured by now
+        measured_before = len(models.costs)
+        choice = run_in_thread("measure", chosen, on_step) if measure or wrapped else chosen()
         if len(models.costs) > measured_before and not self._in_memory:
             probe.store(models)
+        loaded = models.drafters.get(wrapped or str(choice.drafter))
+        if loaded is not None and isinstance(loaded.part, QuantisedCopy):
+            run_in_thread("load", lambda report: loaded.part.model(), on_step)
         return choice
 
     def stream(
@@ -238,8 +244,10 @@ class Engine:
 
     def close(self) -> None:
         """Free models and graphs. A later run loads them again."""
-        self.release_memory()
-        self._models = None
+        if self._models is not None:
+            resources, self._models = self._models.resources, None
+            resources.peers.clear()
+            release_memory(resources)  # when no model is left, so that its memory goes back to the device
 
     def __enter__(self) -> Engine:
         return self

@@ -138,7 +138,12 @@ class RunRequest:
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
         judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
         if not judges_trees and (method := find_method(self.drafter)) and method.tree:
-            raise Refused(f"{rule.name} judges chains only, and {self.drafter} makes trees; choose another of the two")
+            raise Refused(
+                TranslatableText(
+                    "This rule judges chains only, and {drafter} makes trees. Choose another rule or another drafter.",
+                    drafter=self.drafter,
+                )
+            )
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:

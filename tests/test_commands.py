@@ -315,8 +315,13 @@ def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
 def test_a_target_that_failed_is_no_success(monkeypatch, capsys) -> None:
     broken = Failed("speculative", 6, "target", "out of memory", True, 1.0)
     monkeypatch.setattr(engine, "race_lanes", lambda *_, **__: (event for event in [*toyrun.events(), broken]))
-    assert terminal.main(["Once"]) == 1
-    assert "out of memory" in capsys.readouterr().out
+    assert terminal.main(["Once", "--drafter", "none", "-k", "4"]) == 1
+    told = capsys.readouterr().out
+    assert "out of memory" in told and "by default" not in told  # nothing was left open
+    broken = replace(broken, lane="plain")
+    assert terminal.main(["Once", "--drafter", "draft_model"]) == 1
+    told = capsys.readouterr().out
+    assert re.search("plain failed +out of memory", told) and "by default" in told
 
 
 def test_a_first_word_that_is_no_command_is_a_prompt() -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from specdec.engine import RunFailed
 from specdec.events import Drafted
 from specdec.families import hub, zoo
 from specdec.lanes import probe
-from specdec.messages import Refused
+from specdec.messages import Refused, Step
+from specdec.methods import METHODS
+from specdec.models.quantised import QuantisedCopy
 from specdec.rules import BlockVerification
 from specdec.sampling import Sampler
 from specdec.types import Verdict
@@ -95,6 +98,9 @@ def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> N
             assert ids(run.events, "speculative") == ids(run.events, "plain") == own
         assert engine.models.target.model is target
         assert engine.prepare().speedup > 0 and not probe.file().exists()
+        own = target.generation_config
+        engine.race(PROMPT, "prompt_lookup", 3, peer=True, params=SHORT)
+        assert target.generation_config is own
 
 
 def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
@@ -108,7 +114,7 @@ def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
         engine.race(PROMPT, [1], 2)
     with pytest.raises(ValueError, match="a Echo is no rule"):
         engine.race(PROMPT, "none", rule=Echo())
-    with pytest.raises(ValueError, match=r"block verification judges chains only, and eagle3:tree makes trees"):
+    with pytest.raises(ValueError, match=r"This rule judges chains only, and eagle3:tree makes trees"):
         engine.race(PROMPT, "eagle3:tree", rule=BlockVerification())
 
 
@@ -137,6 +143,24 @@ def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
                 seen += [event] if event else []
             assert torch.get_num_threads() == before
     assert ids(events[0]) == ids(events[1]) == expected
+
+
+def test_a_copy_is_made_while_preparing(shallow) -> None:
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        copy, steps = QuantisedCopy(engine.models.target), list[Step]()
+        engine.models.drafters["quantised"] = zoo.LoadedMethod(METHODS["quantised"], copy)
+        engine.prepare("quantised", 4, on_step=steps.append)
+        assert "_model" in vars(copy) and steps[-1].name == "load"
+
+
+def test_a_closed_engine_gives_its_memory_back(shallow, monkeypatch) -> None:
+    engine = Engine(shallow, dtype="float32", device="cpu")
+    target, freed = weakref.ref(engine.models.target), []
+    engine.race(PROMPT, "prompt_lookup", 3, peer=True, max_tokens=2)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.empty_cache", lambda: freed.append(target() is None))
+    engine.close()
+    assert freed == [True]
 
 
 def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:

@@ -19,7 +19,8 @@ import pytest
 
 from specdec.engine import Engine
 from specdec.figures import machine
-from specdec.messages import Step
+from specdec.lanes import probe
+from specdec.messages import Refused, Step
 from specdec.methods import Choice
 from specdec.process import ProcessDied
 from specdec.settings import RunRequest
@@ -124,6 +125,15 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
     written = Trace.loads("".join(toyrun.written(items)))._texts()
     assert last.name == "done" and last.text.startswith(f"{QUOTA} So this run is on the CPU.")
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
+
+
+def test_what_a_fork_measured_is_known_to_the_next(lent, tmp_path, monkeypatch) -> None:
+    _, session = lent
+    monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
+    adaptive = replace(SHORT, drafter="adaptive")
+    assert Choice("adaptive", 3) in call(session, adaptive)
+    monkeypatch.setattr(probe, "measure_costs", Mock(side_effect=Refused("measured again")))
+    assert Choice("adaptive", 3) in call(session, adaptive)
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_refusal(lent, monkeypatch) -> None:

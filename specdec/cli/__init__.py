@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    judges = words[0] in JUDGES
+    is_judge = words[0] in JUDGES
     try:
         code = group().main(with_default_command(words), "specdec", standalone_mode=False)
         sys.stdout.flush()
@@ -70,16 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(cause, BrokenPipeError):
             raise
         discard_output()  # the reader, `head` for example, has ended
-        return 2 if judges else 0
+        return 2 if is_judge else 0
     except OSError as error:
         what = error.filename
         if what is None and error.errno in OUTPUT_ERRORS:
             discard_output()
             what = "the output cannot be written"
         tell(f"{what or type(error).__name__}: {error.strerror or error}")
-        return 2 if judges else 1
+        return 2 if is_judge else 1
     except Exception:
-        if not judges:
+        if not is_judge:
             raise
         traceback.print_exc()
         return 2

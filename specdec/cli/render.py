@@ -75,7 +75,8 @@ def describe_run(
     comparison = Comparison.from_events(events)
     spec, plain = comparison.speculative, comparison.plain
     started = {event.lane: event for event in events if isinstance(event, Started)}
-    failed = {event.lane: " ".join(event.reason.split()) for event in events if isinstance(event, Failed)}
+    fatal = [event for event in events if isinstance(event, Failed) and event.fatal]
+    failed = {event.lane: " ".join(event.reason.split()) for event in fatal}
     settings = started.get(SPECULATIVE)
     has_plain = server is None or PLAIN in started
     busy = BUSY if comparison.machine_busy or (server is None and machine.busy()) else ""
@@ -121,8 +122,8 @@ def describe_run(
     if server is not None:
         has_p = any(isinstance(event, Verified) and event.p is not None for event in events)
         unknown = "the drafter's probabilities" if has_p else "both models' probabilities under these settings"
-        rows += [(f"{lane} failed", reason) for lane, reason in failed.items()]
         rows += [("not reported", f"which tokens were rejected, {unknown}, coins, the time of drafting")]
+    rows += [(f"{lane} failed", reason) for lane, reason in failed.items()]
     lines = [f"{name:<28}{value}" for name, value in rows if value]
     return "\n".join([*lines, "", "  ".join(f"{mark} {name}" for name, mark in MARKS.items())])
 

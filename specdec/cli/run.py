@@ -88,7 +88,8 @@ def run(
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
     race = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
     show_step(None)
-    note = "" if (request.drafter, request.k) == (race.choice.drafter, race.choice.k) else default_line(race.choice)
+    is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < race.choice.k
+    note = default_line(race.choice) if is_open else ""
     models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart

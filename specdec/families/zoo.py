@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from ..drafters.adaptive import AdaptiveDrafter
@@ -34,7 +35,7 @@ from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
-SMALL = 100_000_000  # bytes of weights; on a CPU, models up to this size compute in float32
+SMALL = 50_000_000  # weights; on a CPU, models up to this size compute in float32
 
 
 @dataclass(frozen=True)
@@ -315,31 +316,35 @@ def tokenizer_folder(place: Path) -> Path:
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
     """Raise Refused if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
-    file_bytes = 0
+    count = 0
     for name, place in places:
         with hub.reading(name):
-            file_bytes += stored_bytes(place)
-    bytes_per_weight = torch.bfloat16.itemsize  # of most files; int8 needs as much, as embeddings stay in float32
-    needed = hub.MORE * file_bytes * max(dtype.itemsize, bytes_per_weight) / bytes_per_weight
+            count += weights_in(place)
+    needed = hub.MORE * count * max(dtype.itemsize, 2)  # int8 needs 2 bytes, too, as embeddings stay in float32
     free = machine.room(device)
     if needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
 
 
-def stored_bytes(place: Path) -> int:
-    """Return the bytes of a checkpoint's weights. Each weight in a GGUF file counts as 16 bits."""
+def weights_in(place: Path) -> int:
+    """Count the weights of a checkpoint by the headers of its files."""
     if gguf_header.is_file(place):
-        return sum(2 * math.prod(entry.shape) for entry in gguf_header.read_header(place).entries.values())
+        return sum(math.prod(entry.shape) for entry in gguf_header.read_header(place).entries.values())
     if not any(place.glob("*.safetensors")):
         return 0  # loading will raise an error
-    return sum((place / file).stat().st_size for file in weight_files(place) if (place / file).is_file())
+    count = 0
+    for file in weight_files(place):
+        if (place / file).is_file():
+            with safe_open(place / file, "pt") as tensors:
+                count += sum(math.prod(part.get_shape()) for part in map(tensors.get_slice, tensors.keys()))
+    return count
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
     """Return bfloat16 if hardware or `native.cpp` multiplies it, else float32. Small models are faster in float32."""
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
-    if stored_bytes(folder) <= SMALL:
+    if weights_in(folder) <= SMALL:
         return torch.float32
     fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
     return torch.bfloat16 if fast else torch.float32

@@ -113,7 +113,7 @@ class StaticDecoder:
     def _block(
         self, x: Tensor, layer: Layer, kv_cache: Tensor, angles: Tensor, sight: Sight, normed: Tensor | None
     ) -> None:
-        """Apply one layer to `x` in place, as the model's own `_block` does."""
+        """Apply one layer to `x` in place, as the model's own `_run_layer` does."""
         ops, residual_stream = self.ops, None
         if normed is None:
             normed, residual_stream = ops.norm(x)

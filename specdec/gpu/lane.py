@@ -100,7 +100,8 @@ class CudaExecutor:
             del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        cycle, k = self.device_cycle, 0 if self.stopped else min(self.device_cycle.k, k)
+        cycle = self.device_cycle
+        k = 0 if self.stopped else min(cycle.k, k)
         prefill = len(tokens) == len(self.task.prompt)
         if self.adaptive and (k or prefill):
             k = self.adaptive.depth(tokens, k, self.task.params.temperature)

@@ -6,6 +6,7 @@ Cycle 0 drafts before the target has read the prompt, so it can commit several t
 """
 
 import contextlib
+import copy
 import importlib.metadata
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -78,7 +79,7 @@ def unwrapped(model: object) -> FolderModel:
 def library_model(model: FolderModel, peers: dict[Any, Any]) -> Any:
     """Return transformers' model of the same checkpoint. The first run loads it into `peers`."""
     if isinstance(model, HuggingFaceModel):
-        return model.model
+        return copy.copy(model.model)  # shares weights, and has settings of its own
     if model not in peers:
         assert model.source is not None
         dtype = model.dtype if model.stored in CODE_TYPES else model.stored  # transformers cannot store codes

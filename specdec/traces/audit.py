@@ -259,9 +259,10 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
     """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
-    weight, h = cycle.weight_before(x), cycle.positions[x.node - 1].h  # of the prefix before x; if it is empty, w = 1
+    weight = cycle.weight_before(x)  # of the prefix before x; if it is empty, w = 1
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
+    h = cycle.positions[x.node - 1].h
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
 
 

@@ -1,12 +1,12 @@
 """Check the requests of visitors, which come from the page, from links and from the API."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..families import presets
 from ..messages import Refused
-from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS, ROUNDED, RULE_FACTS
+from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RULE_FACTS
 from ..settings import check_text, RunRequest, Setting, SETTINGS
 from ..types import DRAWS, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, has_peer, is_offered, targets
@@ -21,14 +21,11 @@ def say(error: str, **values: Any) -> str:
 
 
 def check(*settings: Any, **named: Any) -> RunRequest:
-    """Check settings, in the order of `SETTINGS` or by name. Raises Refused."""
+    """Check settings, in the order of `SETTINGS` or by name. Raises Refused; `translated` has its sentence."""
     bound = SIGNATURE.bind(*settings, **named)
     bound.apply_defaults()
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["target"])
-    # In the visitor's language; `RunRequest` refuses it in English, and `rules.py` the tree of a drafter of any name.
-    if not RULE_FACTS[values["rule"]].trees and (method := find_method(drafter)) and method.tree:
-        raise Refused(say("chains_only"))
     # Transformers does not have every drafter, and cannot run our target in 8 bits.
     values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["target"]) != "int8"
     return RunRequest.from_settings(values)
@@ -61,10 +58,7 @@ def check_prompt(prompt: Any) -> str:
         raise Refused(say("not_text"))
     if len(prompt) > limit:
         raise Refused(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
-    try:
-        check_text(prompt)
-    except Refused as error:
-        raise Refused(translated(error.args[0])) from None
+    check_text(prompt)
     return prompt
 
 
@@ -97,6 +91,11 @@ def check_stops(lines: Any) -> tuple[str, ...]:
         if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
     raise Refused(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
+
+
+def stop_lines(stops: Iterable[str]) -> str:
+    """Return the lines from which `check_stops` reads these stop strings."""
+    return "\n".join(stop.replace("\n", "\\n") for stop in stops)
 
 
 SIGNATURE = inspect.Signature([setting.parameter for setting in SETTINGS.values()])
@@ -136,7 +135,7 @@ def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple
                 check(**{"prompt": "any", "target": default_target, **good, name: value})
                 good[name] = value
             except Refused as error:
-                wrong.append(str(error))
+                wrong.append(translated(error.args[0]))
     return good, strings("traces")["link"]["bad"].format(reasons=sentences(*dict.fromkeys(wrong))) if wrong else ""
 
 

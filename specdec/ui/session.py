@@ -147,7 +147,7 @@ class Session:
 
     def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Answer]:
         """Wait for the ticket's turn, and yield answers with the expected wait."""
-        while (place := self.machine.poll(ticket)) != (0, 0.0):
+        while place := self.machine.poll(ticket):
             count, seconds = place
             waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
             yield Answer("waiting", sentences(remark, waiting, instead))

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from specdec.drafters.eagle3 import Eagle3Head
 from specdec.events import Failed
 from specdec.families import zoo
 from specdec.families.published import head_format, load_drafter
+from specdec.figures import machine
 from specdec.loop import generate, Task
 from specdec.models import native
 from specdec.models.transformer import Transformer
@@ -273,3 +275,14 @@ def test_a_large_pair_has_its_bits_in_the_layers_in_cpp(tmp_path, monkeypatch) -
             assert (model.dtype, model.stored) == (torch.float32, torch.bfloat16)
         assert family.precision == "bfloat16"
         assert greedy(family, "none") == greedy(family, "draft_model")
+
+
+@pytest.mark.parametrize("stored", [torch.bfloat16, torch.float32], ids=str)
+def test_a_weight_needs_room_by_the_precision_of_the_run_not_of_the_file(stored: Any, tmp_path, monkeypatch) -> None:
+    weights = {"a": torch.zeros(1000, 1000, dtype=stored), "b": torch.zeros((), dtype=stored)}
+    save_file(weights, tmp_path / "model.safetensors")
+    for dtype, needed in ((torch.float32, 5_000_000), (torch.bfloat16, 2_500_000)):
+        monkeypatch.setattr(machine, "free_memory", Mock(side_effect=[needed + 99, needed - 9]))
+        zoo.check_room([("m", tmp_path)], dtype, "cpu")
+        with pytest.raises(ValueError, match="m needs about"):
+            zoo.check_room([("m", tmp_path)], dtype, "cpu")

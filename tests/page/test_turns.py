@@ -34,7 +34,7 @@ def joined(line: Turns, *addresses: str, leads: bool = False) -> list[Ticket]:
 def served(line: Turns, tickets: list[Ticket]) -> list[int]:
     order = list[int]()
     while len(order) < len(tickets):
-        (now,) = (i for i, one in enumerate(tickets) if i not in order and line.poll(one) == (0, 0.0))
+        (now,) = (i for i, one in enumerate(tickets) if i not in order and line.poll(one) is None)
         line.leave(tickets[now])
         order.append(now)
     return order
@@ -64,7 +64,7 @@ def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line
     joined(line, *(f"address {i}" for i in range(MOST // 2)))
     assert line.join("run", "one more") is None
     (teacher,) = joined(line, "a", leads=True)
-    assert line.poll(teacher)[0] == 0
+    assert line.poll(teacher) is None
     joined(line, *["a"] * (turns.PLACES_OF_LEADER - 1), leads=True)
     assert line.join("run", "a", True) is None  # each waits in a thread of the page
 

@@ -55,6 +55,10 @@ def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing(
     assert race.settings_of(log)["drafter"] == "draft_model"
     cut = "\n".join(log.split("\n", 2)[:2])[:-9]  # as that of a very long prompt is
     assert race.settings_of(cut) == race.settings_of("") == {}
+    head, start, _ = log.split("\n", 2)
+    started = json.loads(start)
+    started["params"]["stop"] = ["\n\n", "."]
+    assert request.check_stops(race.settings_of(f"{head}\n{json.dumps(started)}\n")["stop"]) == ("\n\n", ".")
 
 
 @pytest.fixture

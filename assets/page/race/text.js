@@ -15,6 +15,9 @@ export const makeVisible = (/** @type {string} */ piece) =>
       INVISIBLE,
       (character) => "⟨" + Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0") + "⟩",
     );
+/** Returns the lines that the field for stop strings holds, as `stop_lines` of `ui/request.py` does.
+ * @param {string[]} [stops] */
+export const stopLines = (stops = []) => stops.map((stop) => stop.replaceAll("\n", "\\n")).join("\n");
 export const BYTES = /^(<0x[0-9A-F]{2}>)+$/; // a token that is only a part of a character
 /** Returns a token's piece, or for a byte the character that it is a part of.
  * @param {PlayerTexts} texts @param {{ piece: string, character?: string }} token */

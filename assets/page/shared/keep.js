@@ -4,6 +4,7 @@
 
 import { latestValues } from "#page/handlers/changed.js";
 import { restoredLog } from "#page/handlers/restore.js";
+import { stopLines } from "#page/race/text.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const RUN = "specdec.run",
@@ -65,7 +66,7 @@ export function hasOtherSettings(run, names, values, ruleKeys = {}) {
     differs("target", models.family || "embedded") ||
     differs("rule", ruleKeys[started.rule]) ||
     differs("peer", run.names.length > 2) ||
-    differs("stop", (started.params.stop || []).join("\n")) ||
+    differs("stop", stopLines(started.params.stop)) ||
     SAMPLING.some((name) => differs(name, started.params[name]))
   );
 }

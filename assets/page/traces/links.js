@@ -1,6 +1,7 @@
 /* Writes the link to the settings of a run. */
 
 import { startedOf } from "#page/race/run.js";
+import { stopLines } from "#page/race/text.js";
 
 /** Returns an address that fills in the settings of a run. Omits settings at their usual value, unless marked `main`.
  * A server's run has only a prompt and sampling settings. @param {Run} run @param {string} base
@@ -11,7 +12,7 @@ export function settingsLink(run, base, rules, settings) {
     params = /** @type {Partial<Params>} */ (started.params || {});
   const values = /** @type {Values} */ ({
     ...params,
-    stop: (params.stop || []).map((text) => text.replace(/\n/g, "\\n")).join("\n"),
+    stop: stopLines(params.stop),
     prompt: header.prompt,
   });
   if (!started.server)

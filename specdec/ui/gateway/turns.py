@@ -45,14 +45,15 @@ class Turns:
             self._line.append(ticket)
             return ticket
 
-    def poll(self, ticket: Ticket) -> tuple[int, float]:
-        """Begin the turn if none is ahead. Return how many are, and the expected seconds."""
+    def poll(self, ticket: Ticket) -> tuple[int, float] | None:
+        """Return how many tickets are ahead, and the expected seconds. If none is, begin the turn and return None."""
         with self._lock:
             order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
-            if not ahead and ticket.since is None:
-                ticket.since, self._round = now, max(self._round, ticket.round)
-            elapsed = now - (ahead[0].since or now) if ahead else 0.0
+            if not ahead:
+                ticket.since, self._round = ticket.since or now, max(self._round, ticket.round)
+                return None
+            elapsed = now - (ahead[0].since or now)
             seconds = sum(self._expected[other.kind] for other in ahead) - elapsed
             return len(ahead), max(0.0, seconds)
 

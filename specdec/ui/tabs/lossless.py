@@ -13,7 +13,7 @@ from .. import recorded
 from ..components.drawn import drawn, ended, ENGINE, INSTANT, PRIVATE
 from ..request import check_certificate
 from ..session import session
-from ..text import prompts
+from ..text import prompts, translated
 
 
 def build(tab: gr.Tab) -> None:
@@ -38,7 +38,7 @@ def start(event: gr.EventData) -> Iterator[Any]:
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
     except Refused as error:
-        yield say(str(error), wrong=True)
+        yield say(translated(error.args[0]), wrong=True)
         return
     for item in running:
         if item.name == "lines":

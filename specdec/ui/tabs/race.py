@@ -20,9 +20,9 @@ from .. import browser, menu, recorded
 from ..components.drawn import drawn, ended, ENGINE, handler, INSTANT, notice, player, PRIVATE, tell
 from ..components.traces import traces
 from ..gateway.visitors import has_queue_priority
-from ..request import check, check_target, from_link, SIGNATURE
+from ..request import check, check_target, from_link, SIGNATURE, stop_lines
 from ..session import chosen_line, session
-from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings
+from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragraph, prompts, strings, translated
 
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
@@ -290,7 +290,7 @@ def settings_of(log: str) -> dict[str, Any]:
     try:
         header, started = map(json.loads, log.split("\n", 2)[:2])
         params = started["params"]
-        values = {"prompt": header["prompt"], **params, "stop": "\n".join(params["stop"] or ())}
+        values = {"prompt": header["prompt"], **params, "stop": stop_lines(params["stop"] or ())}
         if not started.get("server"):  # a server chooses these settings by itself
             values["target"] = header["models"].get("family", EMBEDDED)
             values["rule"] = menu.RULE_KEYS.get(started["rule"], DEFAULT_RULE)  # the default for an unknown name
@@ -330,7 +330,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
             raise Refused(strings("page")["errors"]["browser"])
         request = check(*fields)
     except Refused as error:
-        yield gr.skip(), tell(str(error), wrong=True), gr.skip(), gr.skip()
+        yield gr.skip(), tell(translated(error.args[0]), wrong=True), gr.skip(), gr.skip()
         return
     log, words = "", strings("page")["notice"]
     dim = gr.update(preparing=True)  # the run on screen dims until the new one begins
@@ -369,7 +369,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     try:
         request = check(*settings, **named)
     except Refused as error:
-        yield json.dumps({"error": str(error)})
+        yield json.dumps({"error": translated(error.args[0])})
         return
     with contextlib.closing(session.run(request)) as items:
         for item in items:

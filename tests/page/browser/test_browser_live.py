@@ -71,7 +71,7 @@ def busy(monkeypatch):
     engine = chrome.SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
     ticket = session.machine.join("run")
-    assert session.machine.poll(ticket) == (0, 0.0)
+    assert session.machine.poll(ticket) is None
     held = [ticket]
 
     def free():
