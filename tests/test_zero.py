@@ -130,6 +130,7 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
 def test_what_a_fork_measured_is_known_to_the_next(lent, tmp_path, monkeypatch) -> None:
     _, session = lent
     monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr(session.process._engine.models, "costs", {})
     adaptive = replace(SHORT, drafter="adaptive")
     assert Choice("adaptive", 3) in call(session, adaptive)
     monkeypatch.setattr(probe, "measure_costs", Mock(side_effect=Refused("measured again")))

@@ -282,7 +282,7 @@ def test_a_weight_needs_room_by_the_precision_of_the_run_not_of_the_file(stored:
     weights = {"a": torch.zeros(1000, 1000, dtype=stored), "b": torch.zeros((), dtype=stored)}
     save_file(weights, tmp_path / "model.safetensors")
     for dtype, needed in ((torch.float32, 5_000_000), (torch.bfloat16, 2_500_000)):
-        monkeypatch.setattr(machine, "free_memory", Mock(side_effect=[needed + 99, needed - 9]))
+        monkeypatch.setattr(machine, "free_memory", Mock(side_effect=[needed + 999, needed - 999]))
         zoo.check_room([("m", tmp_path)], dtype, "cpu")
         with pytest.raises(ValueError, match="m needs about"):
             zoo.check_room([("m", tmp_path)], dtype, "cpu")
