@@ -4,13 +4,14 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import safe_open, SafetensorError
 from tokenizers import Tokenizer
 
 from ..drafters.adaptive import AdaptiveDrafter
@@ -334,9 +335,8 @@ def weights_in(place: Path) -> int:
         return 0  # loading will raise an error
     count = 0
     for file in weight_files(place):
-        if (place / file).is_file():
-            with safe_open(place / file, "pt") as tensors:
-                count += sum(math.prod(part.get_shape()) for part in map(tensors.get_slice, tensors.keys()))
+        with suppress(FileNotFoundError, SafetensorError), safe_open(place / file, "pt") as tensors:  # loading raises
+            count += sum(math.prod(part.get_shape()) for part in map(tensors.get_slice, tensors.keys()))
     return count
 
 
