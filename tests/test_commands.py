@@ -335,12 +335,12 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
         seeds.append(set())
         return measure.measure_pairs(*given)
 
-    def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
+    def params(temperature: float, *, seed: int, **others: Any) -> SamplingParams:
         seeds[-1].add(seed)
-        return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
+        return SamplingParams(temperature, seed=seed, **others)
 
     monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
-    monkeypatch.setattr(measure, "params_for", params_for)
+    monkeypatch.setattr(measure, "SamplingParams", params)
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     asked = {"story": bench.PROMPTS["story"][:1]}
     rows = bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3)

@@ -202,9 +202,9 @@ def prove(
     The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
     """
     rule_facts(rule)  # raises Refused at once for one that does not exist
-    from ..proof.prove import judge, prove_rule
+    from ..proof import prove as proofs
 
-    return judge(verifier) if verifier else prove_rule(rule)
+    return proofs.judge(verifier) if verifier else proofs.prove(rule)
 
 
 def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:

@@ -1,7 +1,5 @@
 """Show a run in a terminal: coloured text, and figures below."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
@@ -69,7 +67,7 @@ def style(piece: str, status: str, colour: bool) -> str:
 
 
 def describe_run(
-    events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
+    events: Sequence[Event], target: str = "", precision: str = "", server: "Facts | None" = None, note: str = ""
 ) -> str:
     """Return the settings and figures of a run, one per line. For a server, list what it does not report."""
     comparison = Comparison.from_events(events)

@@ -4,8 +4,6 @@ The live stream, downloads and recordings have this same format. Traces of older
 refused. A file can come from anyone, so each of its lines is checked.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from dataclasses import asdict, dataclass, field
@@ -80,7 +78,7 @@ class Trace:
         """The measured speed-up: seconds a token of plain decoding / of the speculative lane; None if unknown."""
         return Comparison.from_events(self.events).measured_speedup
 
-    def to_dataframe(self) -> DataFrame:
+    def to_dataframe(self) -> "DataFrame":
         """Return a row for each token that was drafted or that the target added, in the order of the events.
 
         Columns: lane, cycle, token (its id), piece, status (accepted, rejected, discarded; of the target's own token:
@@ -152,7 +150,7 @@ class Trace:
         write_text(Path(path), self.dumps())
 
     @classmethod
-    def loads(cls, text: str) -> Trace:
+    def loads(cls, text: str) -> "Trace":
         if len(text) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors can add a byte order mark and blank lines
@@ -171,7 +169,7 @@ class Trace:
         return cls(header, tuple(events))
 
     @classmethod
-    def load(cls, path: str | Path) -> Trace:
+    def load(cls, path: str | Path) -> "Trace":
         """Read a file. Raises TraceError if it is not a trace, OSError if it cannot be read."""
         try:
             return cls.loads(Path(path).read_bytes().decode())
