@@ -19,8 +19,7 @@ from ..paths import check_writable, read_prompts
 from ..servers.verdict import speculated
 from ..settings import RunRequest
 from ..traces.audit import audit, faultless, LaneAudit, shown
-from ..traces.drawn import printable
-from ..traces.file import live_header, Trace, TraceError
+from ..traces.file import live_header, printable, Trace, TraceError
 from ..types import SamplingParams
 from .commands import KEY, Plain
 from .render import tell

@@ -10,7 +10,7 @@ from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Veri
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
-from ..traces.drawn import MARKS, printable
+from ..traces.file import MARKS, printable
 
 if TYPE_CHECKING:
     from ..servers.answers import Facts
