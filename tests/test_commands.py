@@ -261,7 +261,7 @@ def test_what_cannot_be_written_gets_one_sentence() -> None:
 
 
 def test_only_a_failed_write_is_told_as_one(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(terminal, "group", Mock(side_effect=ConnectionResetError(104, "Connection reset by peer")))
+    monkeypatch.setattr(terminal, "get_group", Mock(side_effect=ConnectionResetError(104, "Connection reset by peer")))
     assert terminal.main(["bench"]) == 1
     assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
 
@@ -269,7 +269,7 @@ def test_only_a_failed_write_is_told_as_one(monkeypatch, capsys) -> None:
 @pytest.mark.parametrize("command", ["certify", "doctor", "prove", "trace"])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), BrokenPipeError(32, "Broken pipe"), KeyError("x")])
 def test_a_failure_to_judge_is_no_verdict(command: str, error: Exception, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(terminal, "group", Mock(side_effect=error))
+    monkeypatch.setattr(terminal, "get_group", Mock(side_effect=error))
     monkeypatch.setattr(terminal, "discard_output", lambda: None)
     assert terminal.main([command, "x"]) == 2
 
