@@ -7,8 +7,6 @@
 Engines do not disturb each other, and outside of a run torch has the threads that it had before.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -28,7 +26,6 @@ from .events import Event
 from .families import hub, presets, zoo
 from .gpu.lane import release_memory
 from .lanes import probe
-from .lanes.default import choose
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
@@ -143,7 +140,7 @@ class Engine:
             run_in_thread("load", lambda report: self.models, on_step)
         models = self.models
         measured_before = len(models.costs)
-        chosen = partial(choose, models, drafter, k, temperature, measure, peer)
+        chosen = partial(probe.choose, models, drafter, k, temperature, measure, peer)
         measures = measure or (isinstance(drafter, str) and inner_drafter(drafter))
         choice = run_in_thread("measure", chosen, on_step) if measures else chosen()
         if len(models.costs) > measured_before and not self._in_memory:
@@ -241,7 +238,7 @@ class Engine:
         self.release_memory()
         self._models = None
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> "Engine":
         return self
 
     def __exit__(self, *_: object) -> None:

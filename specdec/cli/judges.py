@@ -19,8 +19,7 @@ from ..paths import check_writable, read_prompts
 from ..servers.verdict import speculated
 from ..settings import RunRequest
 from ..traces.audit import audit, faultless, LaneAudit, shown
-from ..traces.drawn import printable
-from ..traces.file import live_header, Trace, TraceError
+from ..traces.file import live_header, printable, Trace, TraceError
 from ..types import SamplingParams
 from .commands import KEY, Plain
 from .render import tell
@@ -202,9 +201,9 @@ def prove(
     The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
     """
     rule_facts(rule)  # raises Refused at once for one that does not exist
-    from ..proof.prove import judge, prove_rule
+    from ..proof import prove as proofs
 
-    return judge(verifier) if verifier else prove_rule(rule)
+    return proofs.judge(verifier) if verifier else proofs.prove(rule)
 
 
 def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:

@@ -46,7 +46,7 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
 
 
 def acceptance(name: str) -> dict[str, list[float]]:
-    """Return a drafter's acceptance by position, greedy and sampled, as `lanes.default` takes it."""
+    """Return a drafter's acceptance by position, greedy and sampled, as `lanes.probe` takes it."""
     trained = read_json(FAMILY / METHODS[name].folder / "config.json").get("trained", {})
     return {kind: trained.get(kind) or [ACCEPTANCE.get(name, COPIED)] for kind in ("agreement", "overlap")}
 
