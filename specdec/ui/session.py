@@ -1,7 +1,7 @@
 """Give the page access to the engine.
 
 The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
-would distort each other's times. Our own queue (`gateway/turns.py`) shows visitors their place; Gradio's does not.
+would distort each other's times. Our own queue (`gateway/visitors.py`) shows visitors their place; Gradio's does not.
 Gradio can cancel a generator only between two yields. Therefore those here yield every half second, if only "".
 """
 
@@ -22,8 +22,7 @@ from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
 from . import recorded
-from .gateway.turns import Ticket, Turns
-from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
+from .gateway.visitors import has_queue_priority, RateLimit, Ticket, Turns, visitor_address
 from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
 
 LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download

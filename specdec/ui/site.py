@@ -18,11 +18,11 @@ from ..methods import EMBEDDED
 from ..settings import SETTINGS
 from ..traces.file import MAX_BYTES, recording
 from . import browser, menu, recorded, text
+from .browser import carrying, layers, sources
 from .build import page
 from .gateway import cache
+from .gateway.gradio_private import fonts
 from .request import PAIRS
-from .scripts import carrying, layers, sources
-from .standalone import fonts
 from .tabs import TABS
 from .text import as_json, asset, ENGLISH, filled, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES

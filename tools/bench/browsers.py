@@ -24,8 +24,7 @@ from specdec.families.browser import files
 from specdec.families.smollm2 import find
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.methods import EMBEDDED
-from specdec.ui.browser import listed
-from specdec.ui.scripts import layers, sources
+from specdec.ui.browser import layers, listed, sources
 from specdec.ui.text import prompts
 
 from .options import Options

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..scripts import link_modules
+from ..browser import link_modules
 from ..text import ASSETS, filled, speaking, strings, TAGS
 from . import gradio_private
 from .language import by_weight, LANGUAGE_AT
