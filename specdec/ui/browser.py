@@ -1,8 +1,7 @@
 """Serve the page's scripts, and the files of the engine that runs in the browser.
 
-Scripts are ES modules below `assets/page`, which import each other as `#page/FOLDER/NAME.js`. An import map resolves these
-names, to files or, in a page that is opened from disk, to `data:` addresses. Files of models are written when first
-needed, and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
+Scripts import each other as `#page/FOLDER/NAME.js`, which an import map resolves. Models are written when first needed,
+and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
 """
 
 import functools
@@ -39,7 +38,6 @@ HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Ty
 
 @functools.cache
 def sources() -> dict[str, str]:
-    """Read the scripts' texts, by their names below `assets/page`."""
     return {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PAGE.glob("*/*.js"))}
 
 
@@ -73,7 +71,7 @@ def link_modules() -> str:
 
 
 def inline_modules(*prefixes: str) -> str:
-    """Write the import map of a page that is one file, with the modules that have `prefixes`."""
+    """Write the import map of a page that is one file, with its modules as `data:` addresses."""
     names = [name for name in sources() if name.startswith(prefixes)]
     return f'<script type="importmap">{import_map(inlined(*names))}</script>'
 
@@ -137,7 +135,7 @@ def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]
 def made(family: str) -> dict[str, bytes]:
     """Write a family's models, and return their files by name. Raises OSError, SubprocessError."""
     with tempfile.TemporaryDirectory() as place:
-        with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
+        with children.start("specdec.families.export", family, place, stdout=subprocess.DEVNULL) as child:
             try:
                 if status := child.wait(DEADLINE_S):
                     raise subprocess.CalledProcessError(status, child.args)

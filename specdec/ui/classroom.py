@@ -27,8 +27,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..traces.file import escaped
 from .browser import link_modules
 from .components.drawn import player_words
+from .gateway.cache import preferred, supported
 from .gateway.gradio_private import fonts
-from .gateway.language import preferred, supported
 from .gateway.visitors import LEADS
 from .text import as_json, asset, filled, speaking, strings, TAGS
 

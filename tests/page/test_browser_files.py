@@ -61,8 +61,8 @@ def test_every_import_leads_to_a_module_and_a_page_that_carries_some_carries_wha
 
 @pytest.mark.long
 def test_the_models_are_those_of_the_package(tmp_path):
-    from specdec.families.browser import files
+    from specdec.families.export import browser_files
 
     browser.made.cache_clear()
     found = browser.made("embedded")
-    assert found == files("embedded") and browser.made("embedded") is found
+    assert found == browser_files("embedded") and browser.made("embedded") is found

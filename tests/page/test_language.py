@@ -22,7 +22,7 @@ from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
 from specdec.ui.build import build
 from specdec.ui.components.traces import open_trace, standalone
-from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
+from specdec.ui.gateway.cache import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.session import chosen_line, session
 from specdec.ui.tabs import labels, race

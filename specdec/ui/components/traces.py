@@ -41,8 +41,6 @@ def for_links() -> list[dict[str, Any]]:
 
 
 def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Wrap a function, so that TraceError becomes an answer of one sentence."""
-
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
         try:
@@ -75,10 +73,7 @@ def make_page(sent: Any) -> dict[str, Any]:
 
 
 def standalone(trace: Trace, home: str = "") -> str:
-    """Write one HTML file that plays the run anywhere, makes no requests, and links to `home`, if a web address.
-
-    Data and words are `escaped`, so that even a token `</script>` cannot become markup.
-    """
+    """Write one HTML file that plays the run without any request, and links to `home`, if that is a web address."""
     data = {
         "player": {"value": trace.dumps(), "words": as_json(player_words())},
         "step": {"words": as_json(strings("step"))},
@@ -90,7 +85,7 @@ def standalone(trace: Trace, home: str = "") -> str:
         heading=" ".join(trace.header.prompt[:TITLE].split()),
         home=home if ADDRESS.fullmatch(home) else "",
         style=fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
-        data=escaped(as_json(data)),
+        data=escaped(as_json(data)),  # a token `</script>` cannot become markup
         modules=inline_modules("race/", "step/", "shared/arrival"),
     )
 

@@ -34,7 +34,6 @@ def scope() -> dict[str, Any]:
 
 
 def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
-    """Wrap the functions of the page that is being built."""
     for event in demo.fns.values():
         if event.fn and event.page == demo.current_page:
             event.fn = wrapper(event.fn)

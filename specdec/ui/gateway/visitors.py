@@ -1,7 +1,6 @@
-"""Identify visitors by address, limit their runs, and queue them for the machine.
+"""Identify visitors by address, limit their runs, and queue them for the machine. Addresses stay in memory.
 
-Addresses take turns, and can have about half of the places, because a whole class may share one. They stay in the
-memory of this process.
+Addresses take turns, and can have about half of the places, because a whole class may share one.
 """
 
 import ipaddress
