@@ -112,13 +112,13 @@ class Attempt:
         return self.overlaps.mean(0).tolist() if len(self.overlaps) else []
 
     @property
-    def kept(self) -> Tensor:
+    def accepted(self) -> Tensor:
         """The expected number of accepted tokens of each draft."""
         return self.overlaps.cumprod(-1).sum(-1)
 
     @property
     def score(self) -> float:
-        return float(self.kept.mean()) if len(self.kept) else 0.0
+        return float(self.accepted.mean()) if len(self.accepted) else 0.0
 
     @property
     def drafts_well(self) -> bool:
@@ -127,7 +127,7 @@ class Attempt:
     def beats(self, other: "Attempt") -> bool:
         if not self.by_place or not other.by_place:  # one of them cannot be loaded
             return self.drafts_well
-        mine, theirs, gain = self.kept, other.kept, self.score - other.score
+        mine, theirs, gain = self.accepted, other.accepted, self.score - other.score
         if any(way.texts for way in (*self.conventions, *other.conventions)):
             error = float(mine.var() / len(mine) + theirs.var() / len(theirs)) ** 0.5
             return gain > max(LEAST_GAIN_OF_TEXTS, ERRORS * error)

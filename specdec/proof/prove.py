@@ -285,8 +285,8 @@ def prove(rule: Rule, key: str) -> int:
     for name, cycles in cycle_groups.items():
         errors, counts = zip(*(distance(cycle, rule) for cycle in cycles), strict=True)
         worst, total = max(worst, *errors), total + sum(counts)
-        found = f"{sum(counts):,} random paths, largest total variation {max(errors):.2g}"
-        print(f"single cycles ({name}): {found}", flush=True)
+        summary = f"{sum(counts):,} random paths, largest total variation {max(errors):.2g}"
+        print(f"single cycles ({name}): {summary}", flush=True)
     print(
         f"{rule.name}: {'lossless' if worst <= EXACT else 'NOT lossless'}. {len(proved)} toys and "
         f"{sum(map(len, cycle_groups.values()))} cycles, {total:,} random paths, largest total variation {worst:.2g} "

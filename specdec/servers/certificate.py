@@ -67,6 +67,11 @@ class Context:
     result: dict[str, Any] = field(default_factory=dict)
 
 
+def alarm_of_each(contexts: int, length: int) -> float:
+    """Divide ALARM among all tests: one for each context, each server, and each length of text."""
+    return ALARM / (2 * contexts * length)
+
+
 def certify(
     server: Server,
     plain: Server | None = None,
@@ -101,8 +106,7 @@ class Examination:
         self.began, self.reported = time.monotonic(), 0.0
 
     def run(self, contexts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        # There is a test for each context, each server, and each length of text.
-        self.alarm = ALARM / (2 * len(contexts) * self.params.max_tokens)
+        self.alarm = alarm_of_each(len(contexts), self.params.max_tokens)
         for name, text in contexts.items():
             self.contexts.append(Context(name, self.tokenize(text), result={"name": name, "text": text}))
         for context in self.contexts:

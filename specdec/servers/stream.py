@@ -45,9 +45,9 @@ class Client:
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Return the JSON at `path`; a `body` is sent as POST. Raises ServerError if that fails."""
-        return parsed(self.read(path, body))
+        return parsed(self.read_bytes(path, body))
 
-    def read(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+    def read_bytes(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         return b"".join(block for block, _ in self._answer(path, body))
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, float]]:

@@ -26,7 +26,7 @@ class VLLM:
         self._client = client
         counters = ""
         with contextlib.suppress(ServerError):  # some servers do not serve their metrics
-            counters = client.read("/metrics").decode(errors="replace")
+            counters = client.read_bytes("/metrics").decode(errors="replace")
         self.facts = Facts(
             kind="vLLM",
             version=answers.label(at(client.ask("/version"), "version")),

@@ -13,7 +13,9 @@ from . import recorded
 from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
-POINTS = ("#0072b2", "#b34700")  # colours of the chart's points by temperature
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#56b4e9")  # of the methods in the chart
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")
+GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 Row = dict[str, Any]
 
@@ -83,7 +85,7 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
 
 
 def chart(rows: list[Row]) -> Any:
-    """Draw each speed-up over the tokens per cycle, and lines of one cost."""
+    """Draw each speed-up over the tokens per cycle, a mark a method, hollow where it samples, and lines of one cost."""
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
@@ -92,55 +94,51 @@ def chart(rows: list[Row]) -> Any:
     for cost, dash in ((1.0, "solid"), (1.5, "dash"), (2.0, "dot")):
         name, line = words["cost"].format(value=f"{cost:g}"), {"color": "#94a3b8", "dash": dash, "width": 1}
         figure.add_scatter(x=[0, longest], y=[0, longest / cost], name=name, mode="lines", line=line, hoverinfo="skip")
-    for temperature, colour in zip(temperatures(rows), POINTS, strict=False):
-        here = sorted((row for row in rows if row["temperature"] == temperature), key=lambda row: row["tau"])
+    for number, drafter in enumerate(dict.fromkeys(row["drafter"] for row in rows)):
+        here = sorted((row for row in rows if row["drafter"] == drafter), key=lambda row: row["temperature"])
+        shape = SHAPES[number % len(SHAPES)]
         figure.add_scatter(
             x=[row["tau"] for row in here],
             y=[row["measured_speedup"] for row in here],
-            text=[f"{method(row['drafter'])}, {domain(row['domain'])}" for row in here],
+            text=[f"{method(drafter)}, {domain(row['domain'])}, {at(row['temperature'])}" for row in here],
             hovertemplate="%{text}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
-            name=at(temperature),
+            name=method(drafter),
             mode="markers",
-            marker={"color": colour, "size": 9},
+            marker={
+                "color": COLOURS[number % len(COLOURS)],
+                "symbol": [shape + "-open" * (row["temperature"] > 0) for row in here],
+                "size": 9,
+            },
         )
-    for row, name, side in notable(rows):
-        end = "right" if row["tau"] > longest / 2 else "left"
-        figure.add_annotation(x=row["tau"], y=row["measured_speedup"], text=name, ax=0, ay=side, xanchor=end)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
     return figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14},
-        height=420,
+        height=460,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
         xaxis=axis | {"title": words["x"], "range": [0.8, longest * 1.04]},
         yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
     )
 
 
-def notable(rows: list[Row]) -> list[tuple[Row, str, int]]:
-    """Choose the points that the chart names, a method once. Numbers say how far below."""
-    fastest = max(rows, key=lambda row: row["measured_speedup"])
-    dearest = max(rows, key=lambda row: row["tau"] / row["measured_speedup"])
-    slowest = min(rows, key=lambda row: row["measured_speedup"])
-    chosen = {row["drafter"]: (row, method(row["drafter"]), 30) for row in (slowest, dearest)}
-    chosen[fastest["drafter"]] = fastest, f"{method(fastest['drafter'])}, {domain(fastest['domain'])}", -30
-    return list(chosen.values())
-
-
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are fastest, what is slow, and if α decides, counted as the tables show it."""
+    """Say which methods are most often fastest, which pay on few texts, what is slow, and if α decides.
+
+    All is counted as the tables show it.
+    """
     words = strings("methods")["findings"]
-    by_place: dict[float, dict[str, list[Row]]] = {temperature: {} for temperature in temperatures(rows)}
+    by_place: dict[tuple[float, str], list[Row]] = {}
     for row in rows:
-        by_place[row["temperature"]].setdefault(row["domain"], []).append(row)
-    texts = []
-    for temperature, columns in by_place.items():
-        wins = Counter(row["drafter"] for here in columns.values() for row in fastest(here))
-        phrases = [words["place"].format(method=method(name), count=count) for name, count in wins.most_common()]
-        places = words["comma"].join(phrases)
-        texts.append(words["best"].format(temperature=at(temperature), total=len(columns), places=places))
+        by_place.setdefault((row["temperature"], row["domain"]), []).append(row)
+    wins = Counter(row["drafter"] for here in by_place.values() for row in fastest(here)).most_common()
+    most = [(name, count) for name, count in wins if count > len(by_place) / 2] or wins[:1]
+    winners = words["comma"].join(words["place"].format(method=method(name), count=count) for name, count in most)
+    texts = [words["best"].format(total=len(by_place), places=winners)]
+    for kinds, names in narrow(rows).items():
+        listed = {"kinds": words["comma"].join(map(domain, kinds)), "methods": words["comma"].join(map(method, names))}
+        texts.append(words["only"].format(**listed))
     slow = [row for row in rows if shown(row["measured_speedup"]) < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
@@ -148,10 +146,21 @@ def findings(rows: list[Row]) -> list[str]:
         texts.append(words["slower"].format(count=len(slow), total=len(rows), **in_words(worst), **figures))
     else:
         texts.append(words["none_slower"].format(total=len(rows)))
-    wins_by_alpha = [alpha_wins(here) for columns in by_place.values() for here in columns.values()]
-    beaten = wins_by_alpha.count(False)
-    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(wins_by_alpha)))
+    beaten = sum(not alpha_wins(here) for here in by_place.values())
+    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(by_place)))
     return texts
+
+
+def narrow(rows: list[Row]) -> dict[tuple[str, ...], list[str]]:
+    """Map kinds of text, at most half of all, to the methods that reach `GAIN` at some temperature on these alone."""
+    special: dict[tuple[str, ...], list[str]] = {}
+    kinds = dict.fromkeys(row["domain"] for row in rows)
+    for drafter in dict.fromkeys(row["drafter"] for row in rows):
+        here = [row for row in rows if row["drafter"] == drafter]
+        pays = {row["domain"] for row in here if shown(row["measured_speedup"]) >= GAIN}
+        if 0 < len(pays) <= len(kinds) / 2:
+            special.setdefault(tuple(kind for kind in kinds if kind in pays), []).append(drafter)
+    return special
 
 
 def fastest(rows: list[Row]) -> list[Row]:

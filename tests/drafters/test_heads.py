@@ -83,7 +83,7 @@ def test_medusa_says_what_the_naive_one_says(outputs: int, blocks: int, prefix: 
     """As published: rows behind the target's 23 only pad, and config.json is wrong."""
     weights = medusa_weights(outputs=outputs, blocks=blocks)
     named = {prefix + name: tensor for name, tensor in weights.items()}
-    heads = head_of({"medusa_num_heads": 2, "medusa_num_layers": 1}, named, TARGET, stored)
+    heads = head_of("medusa", {"medusa_num_heads": 2, "medusa_num_layers": 1}, named, TARGET, stored)
     assert isinstance(heads, MedusaHeads) and heads.count == 4
     run = Watched(lambda view: MedusaDrafter(view, heads))
     for i, (text, proposal) in enumerate(cycles(run, 9, 4, seed=0)):

@@ -77,6 +77,14 @@ def test_the_shipped_rule_stays_green_and_inside_the_band() -> None:
     assert not any(map(is_red, found))
 
 
+def test_no_state_of_the_shipped_rule_is_red(monkeypatch) -> None:
+    monkeypatch.setattr(certify, "REPORT_EVERY_S", -1.0)  # a state after each group of runs
+    states = list(certify.certify(certify.toy(), None, 1_000, seed=3))
+    assert len({state["done"] for state in states}) > 100  # the page shows how far it is
+    assert not any(is_red(row) for state in states for _, rows in state["sampled"] for row in rows)
+    assert {draws for state in states for draws, _ in state["sampled"]} == {100, 1_000}
+
+
 @pytest.mark.parametrize("key", ["from_target", "extra_bonus", "argmax_draft", "row_shift"])
 def test_as_many_draws_as_it_says_turn_it_red(key: str) -> None:
     needed = recording.enumerated(tiny(), MISTAKES[key])["needed"]

@@ -1,7 +1,7 @@
 /* Runs the page on a pupil's phone, which follows the teacher's page and sends votes. */
 
 import { createButton, findParts } from "#page/race/html.js";
-import { createQuestionTexts } from "#page/class/question.js";
+import { createQuestionTexts, ringAsked } from "#page/class/question.js";
 
 const GLIDE_MS = 200, // how long the replay takes to glide to the teacher's moment
   FRAME_MS = 33, // between two drawings on the way there
@@ -123,9 +123,12 @@ export function mount(element, props, player, playerProps, handlers) {
 
   /* -- questions -- */
 
+  const ring = () => ringAsked(player, view.following ? view.state?.question : null);
+
   function paintQuestion() {
     const { question, answer, counts } = view.state;
     part.question.hidden = !question;
+    ring();
     if (!question) return;
     const vote = view.voting && view.chosen.question === question.id && !answer ? view.chosen.choice : view.state.vote;
     const worded = describeQuestion(question);
@@ -141,7 +144,7 @@ export function mount(element, props, player, playerProps, handlers) {
     }
     part.choices.hidden = Boolean(answer);
     [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
-    part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right) : []));
+    part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right, vote) : []));
     part.why.textContent = answer
       ? (vote == null ? "" : (vote === answer.right ? labels.right : labels.wrong) + " ") + worded.why(answer)
       : vote == null
@@ -168,6 +171,7 @@ export function mount(element, props, player, playerProps, handlers) {
   }
 
   part.toggle.onclick = toggleFollowing;
+  player.addEventListener("sd-drawn", ring);
   player.addEventListener(
     "keydown",
     (event) => {

@@ -10,6 +10,15 @@ const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > 
 /** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
+/* Rings the draft that a question is about, while the picture shows its cycle, and no other. */
+export function ringAsked(/** @type {Player} */ player, /** @type {any} */ question) {
+  const { t } = player.moment(),
+    place = question && question.from <= t && t <= question.to ? question.place : -1;
+  [...player.querySelectorAll(".sd-flow > .sd-tok")].forEach((chip, i) =>
+    chip.toggleAttribute("data-asked", i === place),
+  );
+}
+
 /* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. */
 export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {{ list: any[] }} */ quiz) {
   const labels = texts.question;
@@ -40,9 +49,9 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
     };
   }
 
-  /** Draws one bar per choice. `rightIndex` is -1 until the answer is shown. @param {string[]} choices
-   * @param {number[]} counts @param {number} rightIndex */
-  function createBars(choices, counts, rightIndex) {
+  /** Draws one bar per choice. `rightIndex` is -1 until the answer is shown; `own` is the vote of this phone.
+   * @param {string[]} choices @param {number[]} counts @param {number} rightIndex @param {number | null} [own] */
+  function createBars(choices, counts, rightIndex, own) {
     const total = Math.max(
       1,
       counts.reduce((sum, n) => sum + n, 0),
@@ -50,8 +59,8 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
     return choices.map((label, i) =>
       html(
         "div",
-        { class: "sd-cl-bar" + (i === rightIndex ? " sd-cl-right" : "") },
-        html("span", {}, i === rightIndex ? "✓ " : "", label),
+        { class: "sd-cl-bar" + (i === rightIndex ? " sd-cl-right" : "") + (i === own ? " sd-cl-own" : "") },
+        html("span", {}, i === rightIndex && "✓ ", label, i === own && ` (${texts.phone.yours})`),
         html("span", { class: "sd-cl-track" }, html("i", { style: `width:${(100 * counts[i]) / total}%` })),
         html("b", {}, String(counts[i])),
       ),

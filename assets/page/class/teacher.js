@@ -9,12 +9,13 @@ import { depthOf, isCoinDecided } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOfChance, createQuestionTexts } from "#page/class/question.js";
+import { quarterOfChance, createQuestionTexts, ringAsked } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
+const PICTURED = 7; // drafts of a cycle; the picture leaves out some of a longer one
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
 
@@ -112,7 +113,8 @@ function mountPanel(element, props, player, secret) {
   /* -- questions -- */
 
   /** @type {any} */
-  let openQuestion = null; // { answer, at }: the replay shows the answer at `at` ms; for the quiz, `at` is null
+  let openQuestion = null, // { answer, at }: the replay shows the answer at `at` ms; for the quiz, `at` is null
+    shownQuestion = /** @type {any} */ (null);
 
   /* Moves the player and calls `send`, because a hidden player does not dispatch "sd-drawn", which would call it. */
   function moveTo(/** @type {number} */ timeMs) {
@@ -134,6 +136,11 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
+  /* Returns when the picture shows a cycle, and which of its chips is the draft. */
+  function placeOf(/** @type {Cycle} */ { drafts, startMs, endMs }, /** @type {Draft} */ draft) {
+    return { from: startMs, to: endMs, place: drafts.length > PICTURED ? -1 : drafts.indexOf(draft) };
+  }
+
   /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
@@ -145,7 +152,7 @@ function mountPanel(element, props, player, secret) {
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
-        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q },
+        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
         { right: quarterOfChance(Number(p), Number(q)) },
         cycle.endMs,
       );
@@ -185,6 +192,8 @@ function mountPanel(element, props, player, secret) {
   /* -- the answers of the class -- */
 
   function showClass(/** @type {any} */ { joined, question, answer, counts }) {
+    shownQuestion = question;
+    ringAsked(player, question);
     part.joined.textContent = countText(labels.joined, joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
@@ -194,7 +203,9 @@ function mountPanel(element, props, player, secret) {
       isOpen = !answer && openQuestion; // votes that the class can see would steer the others
     part.text.replaceChildren(...text);
     part.bars.replaceChildren(
-      ...(isOpen ? [choices.join(" · ")] : createBars(choices, counts, answer ? answer.right : -1)),
+      ...(isOpen
+        ? choices.map((/** @type {string} */ label) => html("span", { class: "sd-cl-choice" }, label))
+        : createBars(choices, counts, answer ? answer.right : -1)),
     );
     part.why.textContent = answer ? why(answer) : "";
     part.votes.textContent = countText(
@@ -255,7 +266,10 @@ function mountPanel(element, props, player, secret) {
   part.reveal.onclick = reveal;
   part.done.onclick = () => postQuestion({ ask: null });
   part.panel.hidden = false;
+  player.dataset.led = "";
   for (const event of ["sd-drawn", "sd-run"]) player.addEventListener(event, send);
+  player.addEventListener("sd-drawn", () => ringAsked(player, shownQuestion));
+  part.tools.append(...document.querySelectorAll(".sd-head :is(nav, button)")); // the head itself is hidden
   invite();
 }
 

@@ -1,7 +1,6 @@
 /* Shows one of the Guide's sub-pages. A sub-page has one or more sections; the hash of the address names a section. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
-import { joinSentences } from "#page/race/text.js";
 import { createChip } from "#page/race/tokens.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
 import { createAnswers } from "#page/guide/answers.js";
@@ -19,7 +18,6 @@ export const PAGES = [
   ["teach", "game"],
 ];
 /* The pictures of a cycle's steps: the state of each drafted token. In the second step the target reads them. */
-const DRAFT = ["the", "cat", "sat"];
 const STATES = /** @type {State[][]} */ ([
   ["pending", "pending", "pending"],
   ["plain", "plain", "plain"],
@@ -46,7 +44,7 @@ export function mount(element, props, _watch, _trigger, server) {
         "div",
         { class: "sd-gd-row" },
         html("button", { type: "button", class: "sd-btn sd-primary", "data-tour": "" }, texts.start.button),
-        html("span", { class: "sd-sub" }, joinSentences(texts.start.lead, texts.start.keys)),
+        html("span", { class: "sd-sub" }, texts.start.lead),
       ),
     about: () =>
       html(
@@ -102,7 +100,7 @@ export function mount(element, props, _watch, _trigger, server) {
       "p",
       { "aria-hidden": "true" },
       states.map((state, i) =>
-        createChip(/** @type {any} */ ({}), state === "resampled" ? "slept" : DRAFT[i], state, "span", ""),
+        createChip(/** @type {any} */ ({}), texts.words[state === "resampled" ? 3 : i], state, "span", ""),
       ),
     );
 
@@ -125,7 +123,6 @@ export function mount(element, props, _watch, _trigger, server) {
     links.forEach((link, i) => link.setAttribute("aria-current", i === pageIndex ? "page" : "false"));
   }
 
-  /* During a search, shows every sub-page that has hits. */
   function showHits(/** @type {Hits | null} */ hits) {
     if (!hits) return showPage(shownPage);
     const counts = /** @type {Record<string, number>} */ ({
@@ -136,7 +133,6 @@ export function mount(element, props, _watch, _trigger, server) {
     links.forEach((link) => link.setAttribute("aria-current", "false"));
   }
 
-  /* Opens the sub-page that holds the section of `hash`, or the first one. */
   function goTo(/** @type {string} */ hash) {
     const name = hash.slice(1),
       pageIndex = PAGES.findIndex((names) => names.includes(name));

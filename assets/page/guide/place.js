@@ -14,7 +14,6 @@ const growBox = (/** @type {Box} */ { left, right, top, bottom }, /** @type {num
   bottom: bottom + px,
 });
 
-/* Lists the corners of the window in order of preference. */
 export const CORNERS = ["right bottom", "left bottom", "right top", "left top"];
 /** @param {string} corner @param {{ width: number, height: number }} panel
  * @param {{ width: number, height: number }} viewport */

@@ -4,7 +4,6 @@ import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
 import { createLead, tabOpener } from "#page/guide/prose.js";
 
-/* `tabs` maps the name of each tab to its label. */
 export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @type {Record<string, string>} */ tabs) {
   function createQuestion(/** @type {any} */ { ask, choices, answer, why, tab, part }, /** @type {number} */ number) {
     const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
@@ -18,7 +17,6 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
       );
     function reveal() {
       const chosen = options.findIndex((/** @type {any} */ option) => option.firstChild.checked);
-      if (chosen < 0) return answerText.replaceChildren(texts.choose);
       options.forEach((/** @type {Part} */ option, /** @type {number} */ i) =>
         option.classList.toggle("sd-gd-answer", i === answer),
       );
@@ -29,6 +27,9 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         createButton(fillText(see, { tab: tabs[tab] }), tabOpener(tab, part), "sd-link sd-inline"),
       );
     }
+    const revealButton = createButton(texts.reveal, reveal);
+    revealButton.disabled = true; // until an answer is chosen
+    for (const option of options) option.onchange = () => (revealButton.disabled = false);
     return html(
       "li",
       {},
@@ -36,7 +37,7 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         "fieldset",
         {},
         html("legend", {}, number + 1 + ". " + ask),
-        html("div", { class: "sd-gd-options" }, options, createButton(texts.reveal, reveal)),
+        html("div", { class: "sd-gd-options" }, options, revealButton),
         answerText,
       ),
     );

@@ -53,7 +53,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
     (view.pair !== "embedded" || view.request.text === part.text.value);
   const isLive = () => Boolean(view.live && isRequested());
 
-  /* Fetches the certificates of a pair only when the pair is first chosen, so that the page itself stays small. */
   async function fetchRecorded(/** @type {string} */ pair) {
     recordedPairs[pair] = await server.recorded_certificates(pair).catch(() => ({}));
     draw();
@@ -84,7 +83,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   }
 
   function paintNothing() {
-    for (const name of ["verdict", "closed", "sampled", "greedy"]) part[name].replaceChildren();
+    for (const name of ["verdict", "closed", "sampled", "greedy"]) stamps.clearCheck(name);
     part.place.textContent = view.running ? texts.rail.starting : recordedPairs[view.pair] ? texts.nothing : "";
   }
 
@@ -145,7 +144,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
   function markEnded() {
     if (!view.running) return;
     view.running = false;
-    const done = view.live ? view.live.done : 0;
+    const done = view.live?.sampled.at(-1)?.[0] ?? 0; // only whole samples are tested
     if (props.wrong) showStatus(props.said, true);
     else if (done < view.request.draws) showStatus(fillText(texts.rail.stopped, { done: formatCount(done) }));
     draw();

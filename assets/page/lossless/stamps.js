@@ -42,10 +42,16 @@ export function createStamps(/** @type {LosslessTexts} */ texts, /** @type {Part
       ...more,
     );
 
-  function setCheck(/** @type {string} */ name, /** @type {boolean | null} */ passed, /** @type {any[]} */ ...more) {
-    const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
-    part[name].replaceChildren(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
+  /* Leaves the controls in place, as a slider is no longer dragged once it is moved. */
+  function clearCheck(/** @type {string} */ name) {
+    for (const node of [...part[name].children]) if (node !== part.sample) node.remove();
   }
 
-  return { setVerdict, setCheck };
+  function setCheck(/** @type {string} */ name, /** @type {boolean | null} */ passed, /** @type {any[]} */ ...more) {
+    const kind = passed === false ? "bad" : passed === null ? "missed" : "good";
+    clearCheck(name);
+    part[name].prepend(createStamp(kind, true), createBody(.../** @type {[any, any, any]} */ (more)));
+  }
+
+  return { setVerdict, setCheck, clearCheck };
 }

@@ -36,7 +36,6 @@ export function createVerdictTexts(/** @type {LosslessTexts} */ texts) {
     return joinSentences(sentences);
   }
 
-  /* Returns the kind of the verdict, its title, and the sentence that explains it. */
   return (/** @type {Certificate} */ certificate, /** @type {number} */ draws) => {
     const { kind, failed, checks } = verdictOf(certificate, draws);
     const title = kind === "good" ? texts.verdict.good[/** @type {"toy"} */ (certificate.pair)] : texts.verdict[kind];

@@ -27,7 +27,6 @@ export function createEngine(props) {
     },
   });
 
-  /* Starts a run. `values` is in the order of the table of settings. */
   function run(/** @type {any[]} */ values) {
     const settings = Object.fromEntries(
         order.map((/** @type {string} */ name, /** @type {number} */ i) => [name, values[i]]),

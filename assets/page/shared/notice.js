@@ -14,7 +14,6 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     bar.value = props.share;
   }
 
-  /* The engine in this browser shows its notices without the server. */
   Object.assign(line, {
     /** @param {string} value @param {boolean} [wrong] @param {number} [share] */
     say(value, wrong = false, share = 1) {

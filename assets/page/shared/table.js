@@ -75,11 +75,11 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     node.dataset.side = isBelow(value) ? "below" : "above";
     node.style.setProperty("--share", `${(80 * Math.abs(value - even)) / furthest}%`);
     const best = Math.max(...tables[state.table].map((row) => Number(numberOf(row[i]))));
-    node.toggleAttribute("data-best", (Array.isArray(cell) ? cell[2] : value) >= best);
+    node.toggleAttribute("data-best", value >= best);
+    node.toggleAttribute("data-near", Array.isArray(cell) && value < best && cell[2] >= best);
     return node;
   }
 
-  /* Sorts by a column: numbers from the largest, words from A. A second press reverses the order. */
   function sortBy(/** @type {number} */ i) {
     Object.assign(state, { column: i, descending: state.column === i ? !state.descending : !isText(i) });
     draw();

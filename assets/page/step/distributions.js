@@ -54,13 +54,19 @@ function probabilityIn(distribution, token, listSameTokens) {
   return entry ? entry.prob : distribution && (listSameTokens || distribution.rest < 1e-6) ? 0 : null;
 }
 
-/** Chooses the rows of a chart: the drafted token, then the sampled and the likeliest tokens, then the rest.
- * @param {Draft} draft @param {Candidate | null | undefined} sampled @param {number} [weight] @param {number} [most] */
-export function rowsToShow(draft, sampled, weight = 1, most = MAX_ROWS) {
+/* Beside a test, nothing is drawn yet. */
+export const rankByTarget = (/** @type {Row} */ { p }) => p || 0;
+export const rankDrawnFirst =
+  (/** @type {Candidate | null} */ drawn) =>
+  (/** @type {Row} */ { token, p, q }) =>
+    drawn && token === drawn.token ? 2 : Math.max(p || 0, q || 0);
+
+/** Chooses the rows of a chart: the drafted token, the others that `rank` puts highest, and the rest.
+ * @param {Draft} draft @param {(row: Row) => number} rank @param {number} [weight] @param {number} [most] */
+export function rowsToShow(draft, rank, weight = 1, most = MAX_ROWS) {
   const distributions = distributionsOf(draft, weight),
     allRows = [...distributions.complete, ...distributions.partial],
-    first = allRows.find((row) => row.token === draft.token),
-    rank = (/** @type {any} */ row) => (sampled && row.token === sampled.token ? 2 : Math.max(row.p || 0, row.q || 0));
+    first = allRows.find((row) => row.token === draft.token);
   const others = allRows.filter((row) => row !== first).sort((a, b) => rank(b) - rank(a)),
     shown = [first, ...others.slice(0, most - 1)],
     folded = others.slice(most - 1).filter((row) => row.p != null && row.q != null);

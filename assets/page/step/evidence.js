@@ -17,7 +17,6 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   const drawTest = createTrials(page),
     { drawAreas, drawSurpluses } = createResidualCharts(page);
 
-  /* Returns the index of the draft on show, or null. */
   function focusedNode() {
     const { verdict, targetToken, stepIndex } = current();
     if (typeof view.step === "number") return view.step;
@@ -28,7 +27,6 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
         : verdict.order[verdict.order.length - 1];
   }
 
-  /* Paints the evidence for a draft's test or for the target's own token. */
   function paint() {
     const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
     part.left.replaceChildren(.../** @type {Node[]} */ (left));

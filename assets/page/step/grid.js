@@ -2,7 +2,7 @@
  * verdict. Also draws the rail, which lists the cycle's sub-steps. */
 
 import { html, createButton } from "#page/race/html.js";
-import { fillText } from "#page/race/text.js";
+import { fillText, formatPiece } from "#page/race/text.js";
 import { formatChance, formatApart } from "#page/race/format.js";
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 
@@ -36,7 +36,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       nodes.length && !cycle.tree && targetToken && !showsTarget
         ? cell("sd-ghost", html("span", {}, labels.if_all))
         : cell(""),
-      label(labels.target, labels.target_sub),
+      label(labels.target, labels.target_sub, view.notation === "plain" ? notation.q_short : notation.p_short),
       html(
         "div",
         { class: "sd-pass" + (hasPassed ? "" : " sd-off") },
@@ -45,6 +45,8 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           rows: states.filter((state) => state !== "out").length + 1,
         }),
       ),
+      ...nodes.map((node) => cell("sd-places" + hotClass(node), hasPassed && chanceOf(node))),
+      cell("sd-places", hasPassed && likeliestAfter(nodes)),
       label(
         labels.verdict,
         verdict.rule === BLOCK_VERIFICATION
@@ -54,7 +56,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
             : labels.verdict_sub,
         Object.values(verdict.trials).some((trial) => trial.u != null) ? labels.verdict_coin : "",
       ),
-      ...nodes.map((node) => cell("sd-bottom" + hotClass(node), ...verdictCell(node, hasPassed))),
+      ...nodes.map((node) => cell("sd-bottom" + hotClass(node), ...verdictCell(node))),
       cell(
         "",
         ...(showsTarget ? [createTargetChip("span"), html("span", {}, playerTexts.status[targetToken.state])] : []),
@@ -64,20 +66,26 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
     if (hotCell) part.grid.scrollLeft = Math.max(0, hotCell.offsetLeft - part.grid.clientWidth / 2);
   }
 
-  function verdictCell(/** @type {number} */ node, /** @type {boolean} */ hasPassed) {
-    const { states, verdict, cycle } = current(),
-      trial = verdict.trials[node],
-      notation = texts.notation[view.notation];
-    if (!isRevealed(node))
-      return [
-        html(
-          "span",
-          {},
-          hasPassed && (!cycle.served || cycle.drafts[node].p != null)
-            ? notation.p_short + " " + formatChance(cycle.drafts[node].p)
-            : "–",
-        ),
-      ];
+  function chanceOf(/** @type {number} */ node) {
+    const { cycle } = current(),
+      { p } = cycle.drafts[node];
+    return cycle.served && p == null ? "–" : formatChance(p);
+  }
+
+  /* Names what the target ranks highest after the last draft. */
+  function likeliestAfter(/** @type {number[]} */ nodes) {
+    const { cycle } = current(),
+      next = cycle.drafts[nodes.length],
+      distribution = next ? next.target : cycle.bonus;
+    if (cycle.tree || !distribution) return "";
+    const [{ piece, prob }] = distribution.top;
+    return fillText(texts.own_says.likeliest, { x: formatPiece(piece), p: formatChance(prob) });
+  }
+
+  function verdictCell(/** @type {number} */ node) {
+    const { states, verdict } = current(),
+      trial = verdict.trials[node];
+    if (!isRevealed(node)) return ["–"];
     const verdictText = !trial
       ? states[node] === "accepted"
         ? texts.grid.with_it

@@ -4,7 +4,7 @@ import { svgText, svgRect, svgRoot } from "#page/race/svg.js";
 import { shortenPiece } from "#page/race/text.js";
 import { formatChance } from "#page/race/format.js";
 import { UNNAMED } from "#page/race/run.js";
-import { MAX_ROWS, rowsToShow } from "#page/step/distributions.js";
+import { MAX_ROWS, rowsToShow, rankByTarget } from "#page/step/distributions.js";
 
 const TEST_ROWS = 3; // tokens beside a draft's test: further ones would push its formula off the screen
 
@@ -14,7 +14,7 @@ const isSameToken = (a, b) => (a.token === UNNAMED || b.token === UNNAMED ? a.pi
 
 export function createProbabilityBars(/** @type {StepPage} */ { texts, current }) {
   function drawBars(/** @type {Draft} */ draft, /** @type {number} */ width) {
-    const { shown, rest } = rowsToShow(draft, (current().targetToken || {}).sample, 1, TEST_ROWS),
+    const { shown, rest } = rowsToShow(draft, rankByTarget, 1, TEST_ROWS),
       rows = [...shown, { isRest: true, ...rest }],
       left = 84,
       rowHeight = 30,

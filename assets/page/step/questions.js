@@ -160,7 +160,6 @@ export function createQuestions(/** @type {StepPage} */ page, /** @type {() => a
     askQuestion({ coins: { ...view.choice.coins, [node]: u } });
   }
 
-  /* Lets the visitor drag the coin in its chart. */
   function dragCoin(/** @type {any} */ event) {
     const strip = event.target.closest("[data-coin]");
     if (!strip || part.coin.disabled || event.button) return;

@@ -4,7 +4,7 @@ import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
 import { fillTemplate, fillText, formatPiece, shortenPiece } from "#page/race/text.js";
 import { formatChance, clamp } from "#page/race/format.js";
-import { distributionsOf, rowsToShow } from "#page/step/distributions.js";
+import { distributionsOf, rowsToShow, rankDrawnFirst } from "#page/step/distributions.js";
 import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
 
 export function createResidualCharts(/** @type {StepPage} */ { texts, view, current }) {
@@ -12,14 +12,14 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
 
   /* Draws p and q of the shown tokens: what they share, and by how much one is higher. */
   function drawAreas(/** @type {Draft} */ draft, /** @type {number} */ weight, /** @type {number} */ width) {
-    const { shown, rest } = rowsToShow(draft, sampledToken(), weight),
+    const { shown, rest } = rowsToShow(draft, rankDrawnFirst(sampledToken()), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
-      baseline = 186,
+      baseline = 122,
       hatch = createHatch(),
-      chart = svgRoot(width, 214, texts.own.areas_aria, hatch.defs);
+      chart = svgRoot(width, 146, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
-      heightOf = (/** @type {number} */ v) => (v / highest) * 150;
+      heightOf = (/** @type {number} */ v) => (v / highest) * 92;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
@@ -73,7 +73,7 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
       hatch = createHatch(),
       beta = clamp(distributions.overlap, 0, 1),
       overlapWidth = beta * width,
-      top = weight < 1 ? 0 : 110,
+      top = weight < 1 ? 0 : 92,
       chart = svgRoot(width, top + 84, labels.equal_aria, hatch.defs),
       hasRoom = (1 - beta) * width > 34;
     if (weight === 1) {

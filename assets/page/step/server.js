@@ -34,7 +34,6 @@ export function createServerViews({ texts, playerTexts, current, passTime }, dra
     });
   }
 
-  /* Draws what the server reports of the target's distribution, and lists what it does not report. */
   function evidence(/** @type {Draft} */ draft, /** @type {number} */ width) {
     const hasRow = draft.target && draft.target.top.length;
     return [

@@ -99,7 +99,6 @@ function mountStepper(element, props, server, player) {
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
 
-  /* Computes what the tab shows of the cycle, under the visitor's what-if choices. */
   function computeCycle() {
     const cycle = cycles()[view.cycle],
       recorded = recordedVerdict(cycle, rule()),
@@ -150,7 +149,6 @@ function mountStepper(element, props, server, player) {
     clearTimer = setTimeout(() => part.announce.replaceChildren(), 3000);
   }
 
-  /* Scrolls to the sentence if it is off the screen or below the buttons. */
   function scrollToSentence() {
     const { top } = part.say.getBoundingClientRect();
     if (top < part.bar.getBoundingClientRect().bottom || top > innerHeight - 120) part.say.scrollIntoView();

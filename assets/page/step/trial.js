@@ -60,7 +60,6 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
     return [chart, createFormula(ratio), ...(note ? [createNote(note)] : [])];
   }
 
-  /* Draws the test of a rule without a coin. */
   function drawPlainTest(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {
     if (trial.limit != null)
       return [

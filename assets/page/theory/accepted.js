@@ -107,7 +107,6 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
     );
   }
 
-  /* Turns the index after an underscore into a subscript. */
   const createSubscripts = (/** @type {string} */ row) =>
     row.split(/_(\d+|\w(?:\+1)?)/).map((piece, i) => (i % 2 ? html("sub", {}, piece) : piece));
 

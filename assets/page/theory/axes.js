@@ -25,7 +25,6 @@ export const createBarCell = (/** @type {number} */ share, /** @type {boolean} *
       class: strong ? "sd-th-strong" : null,
     }),
   );
-/* Creates a table in a box that scrolls, because a phone's screen is narrower. */
 export const createScrollTable = (/** @type {Record<string, string>} */ heads, /** @type {Child} */ rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 

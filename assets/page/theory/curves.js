@@ -27,7 +27,7 @@ export function createCurves({
   function paintCurves() {
     const isWide = widths.curves > 560,
       frame = createFrame("curves", isWide ? 380 : 340, texts.curves.aria, {
-        right: isWide ? 62 : 40,
+        right: isWide ? 62 : 52,
       }),
       { chart } = frame,
       ks = range(1, LARGEST_K);
@@ -40,8 +40,7 @@ export function createCurves({
       ks.filter((k) => isWide || k % 2 || k === settings.k).map((k) => [x(k), k, k === settings.k ? "sd-b" : ""]),
       texts.curves.axis,
     );
-    const label = (/** @type {number} */ alpha) =>
-        (isWide ? "α " : "") + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
+    const label = (/** @type {number} */ alpha) => "α " + toFixed(alpha, alpha === settings.alpha ? 2 : 1),
       ownY = y(speedupAt(LARGEST_K)),
       usedHeights = [ownY];
     for (const alpha of ALPHAS.filter((other) => Math.abs(other - settings.alpha) > 0.035)) {
@@ -140,7 +139,6 @@ export function createCurves({
       : texts.table.none;
   }
 
-  /* Explains what one token more than the best K would gain and cost. */
   function whyNotLonger(/** @type {number} */ k) {
     if (k >= LARGEST_K) return "";
     const gained = settings.alpha ** (k + 1),

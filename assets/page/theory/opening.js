@@ -32,7 +32,6 @@ const TEMPERATURES = [0, 0.5, 1, 2];
 
 /** @param {TheoryPage} page @param {Hardware} options */
 export function createOpening({ texts, part, settings, widths }, { machines, models }) {
-  /* Draws two bars for each pass: the time to read memory, and the time to compute. */
   function paintWall() {
     const machine = toMachine(findById(machines, settings.machine)),
       target = toModel(findById(models, settings.target)),
@@ -91,11 +90,10 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
     part.wall.replaceChildren(chart);
     part.wallfirst.replaceChildren(
       fillText(texts.wall_first.lead, values),
-      html("b", {}, fillText(texts.wall_first.below, values)),
+      html("b", {}, fillText(texts.wall_first[settings.usesRun && settings.v >= 1.05 ? "slow" : "below"], values)),
     );
   }
 
-  /* Builds a table of the best K and its speed-up, if a check costs as much as a plain step. */
   function buildMap() {
     const cell = (/** @type {number} */ alpha, /** @type {number} */ c) => {
       const k = bestK(alpha, c);
@@ -116,7 +114,6 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
     );
   }
 
-  /* Draws p and q of each example at several temperatures, and their overlap. */
   function paintHeat() {
     const width = widths.heat,
       columnWidth = width / TEMPERATURES.length,

@@ -67,7 +67,6 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     setMachine,
     announce,
   };
-  /* Maps the name of a part to the function that paints it. */
   const painters = Object.assign(
     createOpening(page, hardware),
     ...[createCurves, createPrediction, createAcceptedDrafts].map((create) => create(page)),

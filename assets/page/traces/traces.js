@@ -137,7 +137,6 @@ function mountTraces(element, props, server, player) {
     });
   }
 
-  /* Opens the run in the address. `server.open_trace` checks it. */
   async function receiveLink() {
     try {
       if (isRunLive()) throw new Error(texts.running);

@@ -27,7 +27,8 @@ from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragr
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
 ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
-SERVER, BROWSER = "own", "browser"  # the engines
+SERVER = "own"  # the engines
+BROWSER = "browser"
 SERVER_ONLY = [one.name for one in SETTINGS.values() if not one.sampling and one.name not in ("prompt", "drafter", "k")]
 ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
 

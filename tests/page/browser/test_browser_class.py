@@ -4,6 +4,7 @@ import pytest
 
 from specdec.ui import classroom
 from specdec.ui.session import session
+from specdec.ui.text import LANGUAGES
 from tests import toyrun
 from tests.page.browser.chrome import cut_off, expect, part, says, step, wait_for, WHOLE
 
@@ -88,11 +89,16 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     part(teacher, "stage").press("End")
     wait_for(teacher, "done")
     end = moment(teacher)["t"]
-    teacher.get_by_role("button", name="How many are kept?").click()
+    inside = "node => node.getBoundingClientRect().top >= 0 && node.getBoundingClientRect().bottom <= innerHeight"
+    assert part(teacher, "play").evaluate(inside)  # below the invitation, too
     panel = teacher.locator(".sd-class")
+    expect(panel.locator("nav a")).to_have_count(len(LANGUAGES))
+    for dark in (True, False):
+        panel.locator(".sd-quiet").click()
+        assert teacher.evaluate("document.body.classList.contains('dark')") == dark
+    teacher.get_by_role("button", name="How many are kept?").click()
     expect(panel.locator("[data-part=reveal]")).to_be_visible()
     assert moment(teacher)["t"] < end
-    inside = "node => node.getBoundingClientRect().top >= 0 && node.getBoundingClientRect().bottom <= innerHeight"
     for shown in (panel, part(teacher, "say"), part(teacher, "lane0"), part(teacher, "play")):
         assert shown.evaluate(inside), shown
     teacher.get_by_role("button", name="Close the question").click()
@@ -142,6 +148,13 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     assert cut_off(phone) == [] and not part(phone, "play").is_visible()
     teacher.get_by_role("button", name="Will it keep this token?").click()
     expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
+    for page in (phone, teacher):
+        expect(page.locator(".sd-flow [data-asked]")).to_have_count(1)  # the token in question is ringed
+    choices = phone.locator("#class [data-part=choices] button")
+    boxes = [one.bounding_box() for one in choices.all()]
+    assert [len({box[side] for box in boxes}) for side in "xy"] == [2, 2]
+    sizes = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
+    assert min(teacher.locator(".sd-class .sd-cl-choice").evaluate_all(sizes)) >= 22  # the back row reads them
     phone.locator("#class [data-part=choices] button").first.click()
     expect(teacher.locator(".sd-class [data-part=votes]")).to_have_text("1 vote")
     assert teacher.locator(".sd-class .sd-cl-bar").count() == 0  # votes that can be seen would steer the others
@@ -149,4 +162,5 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
     places = "all => all.map(one => [one.getBoundingClientRect().x, one.getBoundingClientRect().width].join())"
     assert len({*teacher.locator(".sd-class .sd-cl-track").evaluate_all(places)}) == 1  # bars begin in one line
+    expect(phone.locator("#class .sd-cl-own")).to_contain_text("yours")
     expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")

@@ -92,6 +92,18 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate(fits)
 
 
+def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(open_page):
+    page = open_page(1280, 800, reduced_motion="reduce")
+    page.get_by_role("tab", name="Step through").click()
+    page.locator(".sd-steps button", has_text="Check all").click()
+    chances = page.locator(".sd-places").all_inner_texts()
+    assert len(chances) > 1 and all(chances[:-1])  # under the pass that gives them
+    for name in ("Judge 1", "Replace"):
+        page.locator(".sd-steps button", has_text=name).click()
+        for chart in page.locator(".sd-tell > div > svg").all():
+            assert (box := chart.bounding_box()) and box["y"] + box["height"] <= 800
+
+
 def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(open_page):
     page = open_page(reduced_motion="reduce")
     page.get_by_role("tab", name="Lossless?").click()
@@ -104,6 +116,7 @@ def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(op
     expect(title).to_have_text("Lossless on this toy pair")
     expect(badge).to_have_text("Recorded")
     expect(verdict).to_contain_text("All 1,925 ways")
+    assert page.locator(".sd-proof [data-part=sampled] [data-part=run]").bounding_box()["y"] < 900  # beside the verdict
     page.get_by_text("The test behind it: G = ").click()
     expect(page.get_by_text("degrees of freedom, here 94")).to_be_visible()
     assert page.locator("[data-part=choices] .sd-bug").evaluate_all("all => all.map((one) => one.dataset.key)") == [
@@ -136,6 +149,10 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
     page = open_page(reduced_motion="reduce")
     page.get_by_role("tab", name="Methods").click()
+    fold = page.locator("#methods .sd-section").first
+    place = fold.bounding_box()["y"]
+    page.wait_for_selector("#methods .js-plotly-plot")
+    assert abs(fold.bounding_box()["y"] - place) <= 2  # the chart, which comes late, has its room
     cells = page.locator("#arena tbody td")
     expect(cells).to_have_text(["1.55", "1.80", "1.30", "1.45", "1.40", "1.50", "1.00", "0.90", "1.10"])
     expect(page.locator("#arena [data-side=below]")).to_have_text(["0.90"])
@@ -145,9 +162,10 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     expect(spans.nth(1)).to_have_attribute("aria-label", "1.75 – 1.90")
     page.locator("#arena").get_by_role("button", name="T = 0.8").click()
     expect(page.locator("#arena [data-side=below]")).to_have_text(["0.93", "0.80"])
-    expect(page.locator("#arena [data-best]")).to_have_text(["1.23", "1.20", "1.25", "1.10"])  # 1.05 to 1.20 reaches it
+    expect(page.locator("#arena [data-best]")).to_have_text(["1.23", "1.20", "1.25"])
+    expect(page.locator("#arena [data-near]")).to_have_text(["1.10"])  # 1.05 to 1.20 reaches it
     expect(page.locator(".sd-recorded-badge .sd-badge").first).to_have_text("Recorded")
-    assert "Draft model on 2, Medusa tree on 1" in page.inner_text("#findings")
+    assert "of 4 columns: Draft model (3)" in page.inner_text("#findings")
     open_fold(page, "How each method drafts")
     cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
@@ -224,6 +242,9 @@ def test_the_row_of_tabs_stays_in_its_place(open_page):
 def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page):
     page = open_page(375, 812, query="?tab=guide#quiz", reduced_motion="reduce")
     expect(page.get_by_role("button", name="Reveal").first).to_be_visible()
+    expect(page.get_by_role("button", name="Reveal").first).to_be_disabled()
+    page.locator(".sd-gd-quiz input").first.check()
+    expect(page.get_by_role("button", name="Reveal").first).to_be_enabled()
     folds = page.locator("[data-section] > .sd-fold")
     assert folds.evaluate_all("(folds) => folds.filter((fold) => fold.open).length") == 1
 
