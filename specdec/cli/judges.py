@@ -16,7 +16,6 @@ from ..events import Committed
 from ..messages import Refused
 from ..methods import DEFAULT_RULE, RULE_FACTS, rule_facts
 from ..paths import check_writable, read_prompts
-from ..servers.verdict import speculated
 from ..settings import RunRequest
 from ..traces.audit import audit, faultless, LaneAudit, shown
 from ..traces.file import live_header, printable, Trace, TraceError
@@ -61,7 +60,7 @@ def certify(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {judged.facts.model}), to compare the server with."
         )
-    weights = certificate.Weights.load(target) if target else None
+    weights = certificate.load_weights(target) if target else None
     result = last_state(certificate.certify(judged, plain_server, weights, temperature, draws))
     if out:
         out.write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -98,6 +97,8 @@ def certificate_lines(result: dict[str, Any]) -> list[str]:
 
 def cells(context: dict[str, Any]) -> list[str]:
     """Make the cells of one context's row. An exclamation mark stands before a failed test."""
+    from ..servers.certificate import speculated
+
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"

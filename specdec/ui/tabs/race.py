@@ -158,7 +158,6 @@ def target_menu(chosen: str) -> gr.Dropdown:
 
 
 def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
-    """Add a menu whose first entry is the default, and a line on the chosen entry."""
     first = choices[0][1]
     label = strings("page")["settings"][name]
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
@@ -351,7 +350,6 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def name_chosen(target: Any, drafter: Any) -> Any:
-    """Say below the menu what the default drafter is here."""
     return gr.update(info=chosen_line(session.choices.get(str(target)))) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 
