@@ -7,8 +7,6 @@
 Engines do not disturb each other, and outside of a run torch has the threads that it had before.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -28,7 +26,6 @@ from .events import Event
 from .families import hub, presets, zoo
 from .gpu.lane import release_memory
 from .lanes import probe
-from .lanes.default import choose
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
@@ -143,7 +140,7 @@ class Engine:
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
         models = self.models
-        chosen = partial(choose, models, drafter, k, temperature, measure, peer)
+        chosen = partial(probe.choose, models, drafter, k, temperature, measure, peer)
         wrapped = models.wrapped(drafter) if isinstance(drafter, str) else ""
         if wrapped and wrapped not in models.costs and not self._in_memory:
             probe.recall(models)  # what another process has measured by now
@@ -249,7 +246,7 @@ class Engine:
             resources.peers.clear()
             release_memory(resources)  # when no model is left, so that its memory goes back to the device
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> "Engine":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -170,8 +170,6 @@ class Finished:
 
 
 Event = Started | Drafted | Verified | Committed | Failed | Finished
-
-
 KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in typing.get_args(Event)}
 
 

@@ -3,8 +3,6 @@
 The limits that are the same for everybody are in `settings.py` and `types.py`.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket
@@ -48,7 +46,7 @@ class Host:
     pairs: tuple[str, ...] | None = None
 
     @classmethod
-    def from_environment(cls) -> Host:
+    def from_environment(cls) -> "Host":
         is_public = os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ
         names = os.environ.get("SPECDEC_PAIRS")
         pairs = None if names is None else tuple(name.strip() for name in names.split(","))

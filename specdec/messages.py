@@ -1,7 +1,5 @@
 """What users are told: sentences that can be translated, the error that carries one, and what a run waits for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +13,7 @@ class TranslatableText(str):
     template: str
     values: dict[str, Any]
 
-    def __new__(cls, template: str, /, **values: Any) -> TranslatableText:
+    def __new__(cls, template: str, /, **values: Any) -> "TranslatableText":
         text = super().__new__(cls, template.format(**values))
         text.template, text.values = template, values
         return text

@@ -3,8 +3,6 @@
 The tables need no torch: classes are named by path, and imported only when a run needs them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
@@ -28,7 +26,7 @@ QUANTISED = "quantised"
 # Assumed acceptance rates, for drafters whose config.json states none. Only drafters in this table are candidates.
 # Drafters that copy from the text are missing, because their speed-up depends too much on the text.
 ACCEPTANCE = {DRAFT_MODEL: 0.6, "eagle3": 0.6, "early_exit": 0.5, QUANTISED: 0.95}
-DEFAULT_DRAFTER = "default"  # lets `lanes.default.choose` choose the drafter that should be fastest
+DEFAULT_DRAFTER = "default"  # lets `lanes.probe.choose` choose the drafter that should be fastest
 MODEL = "models.base.LanguageModel"
 COPY = "models.quantised.QuantisedCopy"
 EXIT = "exit_layer"
@@ -94,7 +92,7 @@ class Method:
         """The class that loads the weights; None if there are none."""
         return None if self.part in ("", EXIT) else import_class(self.part)
 
-    def make(self, view: TargetView, part: Any, capacity: int) -> Drafter:
+    def make(self, view: "TargetView", part: Any, capacity: int) -> "Drafter":
         """Make a drafter for one run of at most `capacity` tokens on this view of the target.
 
         A drafter that wraps another is made by `Family.lane`, because it needs the measured costs of the other drafter.

@@ -6,8 +6,6 @@ dies, or is killed after a long silence, the current call fails and the next one
 can succeed, the process ends itself. Calls are numbered, so that late answers to an abandoned call are dropped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json
@@ -73,10 +71,6 @@ class EngineProcess:
                 engine_end.close()
             return self._process
 
-    def join(self) -> None:
-        if self._process:
-            self._process.join()
-
     def close(self) -> None:
         if self._process:
             self._process.kill()
@@ -99,7 +93,7 @@ class Call:
         self._ended = False
         self._last_sign = 0.0
 
-    def __iter__(self) -> Call:
+    def __iter__(self) -> "Call":
         return self
 
     def __next__(self) -> Any:
@@ -133,9 +127,8 @@ class Call:
             return None
         number, kind, content = connection.recv()
         self._last_sign = time.monotonic()
-        if kind == "exit":  # the process ends after this call
-            self._process.join()
-            return None
+        if kind == "last":  # the process ends after this call
+            self._process.close()
         if number != self._number:
             return None
         if kind == "item":
@@ -194,11 +187,10 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
             pass
         except Exception as failure:
             error = explain(failure, engines.values())
-        if is_spoiled():
-            connection.send((number, "exit", None))
-            connection.send((number, "end", error))
+        spoiled = is_spoiled()
+        connection.send((number, "last" if spoiled else "end", error))
+        if spoiled:
             os._exit(1)
-        connection.send((number, "end", error))
 
 
 def compile_layers() -> None:
@@ -212,7 +204,7 @@ def compile_layers() -> None:
     importlib.import_module(f"{__package__}.engine")
 
 
-def engine_for(engines: Engines, target: str, device: str) -> Engine:
+def engine_for(engines: Engines, target: str, device: str) -> "Engine":
     """Return the engine of a target on a device, a new one if there is none. Of pairs, only the last one stays."""
     from .engine import Engine
     from .families.presets import parse_pair
@@ -225,7 +217,7 @@ def engine_for(engines: Engines, target: str, device: str) -> Engine:
     return engines[target, device]
 
 
-def explain(error: Exception, engines: Iterable[Engine]) -> Exception:
+def explain(error: Exception, engines: Iterable["Engine"]) -> Exception:
     """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
     import torch
 

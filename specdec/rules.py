@@ -68,7 +68,7 @@ class BlockVerification(Rule):
         q = [float(distributions[i, token]) for i, token in enumerate(tokens)]
         weights = [1.0]
         for p_x, q_x in zip(p, q, strict=True):
-            weights.append(self.weight(weights[-1], p_x, q_x))
+            weights.append(min(1.0, weights[-1] * p_x / q_x))
         chances = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
         length, coins = n, dict[int, float]()
         while length > 0:
@@ -84,9 +84,6 @@ class BlockVerification(Rule):
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, chances[i]) for i in range(n))
         token = sampler.categorical(distribution, ("own", length - 1))
         return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
-
-    def weight(self, previous: float, p: float, q: float) -> float:
-        return min(1.0, previous * p / q)
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return block_chance(weight, p, q)

@@ -3,8 +3,6 @@
 `RunRequest` and its `SamplingParams` check the settings of every run. `ui/request.py` also asks what a stranger may do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter
@@ -146,7 +144,7 @@ class RunRequest:
             )
 
     @classmethod
-    def from_settings(cls, values: Mapping[str, Any]) -> RunRequest:
+    def from_settings(cls, values: Mapping[str, Any]) -> "RunRequest":
         sampling = {name: value for name, value in values.items() if SETTINGS[name].sampling}
         others = {name: value for name, value in values.items() if name not in sampling}
         return cls(**others, params=SamplingParams(**sampling))

@@ -1,7 +1,5 @@
 """Turn tokens into text: the bytes of each token, streams of whole characters, stop strings that span tokens."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ BYTE_OF = {chr(b): b for b in _printable} | {chr(256 + i): b for i, b in enumera
 BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
+def ids_of(text: str, tokenizer: "Tokenizer") -> list[int]:
     """Encode a text without special tokens. Raises Refused if the tokenizer panics."""
     try:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -35,7 +33,7 @@ def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
 class Pieces:
     """Gives the bytes of each token id of a tokenizer.json (byte-level BPE, or SentencePiece with byte tokens)."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
         self._special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         self._byte_level = "ByteLevel" in str(tokenizer.decoder)

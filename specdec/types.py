@@ -1,7 +1,5 @@
 """The data types of a cycle: sampling parameters, draft, costs and verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TYPE_CHECKING
@@ -125,7 +123,7 @@ class Proposal:
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
-    probs: Tensor | None = None  # [n, V]
+    probs: "Tensor | None" = None  # [n, V]
     seconds: tuple[float, ...] = ()
     tree: Tree = field(init=False, repr=False, compare=False)
 
@@ -134,7 +132,7 @@ class Proposal:
         object.__setattr__(self, "tree", Tree(self.parents))
 
     @classmethod
-    def chain(cls, tokens: list[int], probs: Tensor | None = None, seconds: tuple[float, ...] = ()) -> Proposal:
+    def chain(cls, tokens: list[int], probs: "Tensor | None" = None, seconds: tuple[float, ...] = ()) -> "Proposal":
         return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), probs, seconds)
 
     def __len__(self) -> int:
@@ -144,7 +142,7 @@ class Proposal:
     def is_chain(self) -> bool:
         return is_chain(self.parents)
 
-    def distributions(self, rows: Tensor) -> Tensor:
+    def distributions(self, rows: "Tensor") -> "Tensor":
         """Return q of each token; if `probs` is None, one-hot rows like those of `rows`.  # [n, V]"""
         if self.probs is not None:
             return self.probs
@@ -179,7 +177,7 @@ class Costs:
     draw: float = 0.0
     start: float = 0.0
 
-    def at(self, temperature: float) -> Costs:
+    def at(self, temperature: float) -> "Costs":
         """Return the same costs with `draw` added to `draft`, unless the temperature is 0."""
         return replace(self, draft=self.draft + self.draw, draw=0.0) if temperature and self.draw else self
 
@@ -231,7 +229,7 @@ class Verdict:
     kind: Kind
     trials: tuple[Trial, ...]
     extra: tuple[int, ...] = ()
-    distribution: Tensor | None = field(default=None, compare=False)  # [V]
+    distribution: "Tensor | None" = field(default=None, compare=False)  # [V]
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """Return the tokens that this cycle adds to the text."""

@@ -261,7 +261,7 @@ def test_what_cannot_be_written_gets_one_sentence() -> None:
 
 
 def test_only_a_failed_write_is_told_as_one(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(terminal, "group", Mock(side_effect=ConnectionResetError(104, "Connection reset by peer")))
+    monkeypatch.setattr(terminal, "get_group", Mock(side_effect=ConnectionResetError(104, "Connection reset by peer")))
     assert terminal.main(["bench"]) == 1
     assert capsys.readouterr().err == "specdec: ConnectionResetError: Connection reset by peer\n"
 
@@ -269,7 +269,7 @@ def test_only_a_failed_write_is_told_as_one(monkeypatch, capsys) -> None:
 @pytest.mark.parametrize("command", ["certify", "doctor", "prove", "trace"])
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), BrokenPipeError(32, "Broken pipe"), KeyError("x")])
 def test_a_failure_to_judge_is_no_verdict(command: str, error: Exception, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(terminal, "group", Mock(side_effect=error))
+    monkeypatch.setattr(terminal, "get_group", Mock(side_effect=error))
     monkeypatch.setattr(terminal, "discard_output", lambda: None)
     assert terminal.main([command, "x"]) == 2
 
@@ -340,12 +340,12 @@ def test_no_round_that_chooses_k_has_a_seed_of_those_that_report(monkeypatch, sh
         seeds.append(set())
         return measure.measure_pairs(*given)
 
-    def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
+    def params(temperature: float, *, seed: int, **others: Any) -> SamplingParams:
         seeds[-1].add(seed)
-        return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
+        return SamplingParams(temperature, seed=seed, **others)
 
     monkeypatch.setattr(bench, "measure_pairs", measure_pairs)
-    monkeypatch.setattr(measure, "params_for", params_for)
+    monkeypatch.setattr(measure, "SamplingParams", params)
     monkeypatch.setattr(bench, "TEMPERATURES", (0.8,))
     asked = {"story": bench.PROMPTS["story"][:1]}
     rows = bench.measure_drafters(Engine(shallow), asked, ["prompt_lookup"], (1, 2), tokens=4, repeats=3)

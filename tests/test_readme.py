@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from typer.main import get_group
 
-from specdec.bench.digest import changed
-from specdec.cli import group
+from specdec.bench.suites import changed
+from specdec.cli import app
 from specdec.events import Finished
 from specdec.families import zoo
 from specdec.traces.file import Trace
@@ -27,7 +28,7 @@ from tools.train import __main__ as train_options
 ROOT = tables.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PICTURES = ROOT / "docs" / "pictures"
-COMMANDS = group().commands
+COMMANDS = get_group(app).commands
 TOOLS = {
     name: parser(module.Options, name)
     for name, module in {"tools.bench": bench_options, "tools.record": record, "tools.train": train_options}.items()

@@ -8,7 +8,7 @@ import gc
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..engine import Engine
 from ..events import SPECULATIVE
@@ -28,16 +28,12 @@ class Case:
     ignore_end: bool = True  # False: texts may end before they have all their tokens
 
     def params(self, tokens: int, seed: int) -> SamplingParams:
-        return replace(params_for(self.temperature, tokens, seed), ignore_end=self.ignore_end)
+        return SamplingParams(self.temperature, max_tokens=tokens, seed=seed, ignore_end=self.ignore_end)
 
 
 def run(engine: Engine, prompt: str, drafter: str, k: int, params: SamplingParams) -> LaneStats:
     events = engine.stream(prompt, drafter, k, params=params, details=False)
     return LaneStats.from_events(list(events), SPECULATIVE)
-
-
-def params_for(temperature: float, tokens: int, seed: int) -> SamplingParams:
-    return SamplingParams(temperature, max_tokens=tokens, seed=seed, ignore_end=True)
 
 
 def measure_pairs(

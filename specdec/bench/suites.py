@@ -3,10 +3,13 @@
 A target with a chat template gets questions as prompts; other targets get texts to continue: those under "bench", of
 which the page uses the others. The stories and the code were written for this list. The facts were generated like the
 questions in training, but are not the same. Of each kind, we took the first six prompts for which the target's plain
-greedy text does not loop, because loops are easy to draft.
+greedy text does not loop, because loops are easy to draft. Digests of code and weights say when a table is out of date.
 """
 
+import ast
 import contextlib
+import functools
+import hashlib
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +29,8 @@ from ..figures import machine
 from ..lanes import probe
 from ..messages import Refused
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter
-from ..paths import ASSETS, write_text
+from ..paths import ASSETS, PACKAGE, write_text
 from ..types import Costs
-from .digest import digests
 from .measure import Case, measure_pairs, prediction, Row, row
 
 TEMPERATURES = (0.0, 0.8)
@@ -36,6 +38,8 @@ BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth th
 CACHED_CYCLES = 24  # `gpu.cycle.DeviceCycle` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
+CODE = ("loop", "drafters", "models", "verify", "sampling")
+WEIGHTS = {"embedded": "family", "smollm2": "models/smollm2"}  # family -> folder below assets
 
 
 def read_prompts(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
@@ -143,11 +147,54 @@ def report_drafters(
 
 
 def commit() -> str | None:
-    root = Path(__file__).resolve().parents[2]
     with contextlib.suppress(OSError):  # a machine without git
-        done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+        done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=PACKAGE, capture_output=True, text=True)
         return done.stdout.strip() or None
     return None
+
+
+@functools.cache
+def digests(family: str) -> dict[str, str]:
+    """Return a digest of each part of the engine, without comments, docstrings and blank lines, and of the weights.
+
+    `family` is the name in a report's `models`. A pair of one's own has no weights here.
+    """
+    code = {name: digest(code_lines(file) for file in files(PACKAGE, name, ".py", ".cpp")) for name in CODE}
+    folder = WEIGHTS.get(family)
+    weights = files(ASSETS, folder, ".safetensors") if folder else []
+    return code | {"weights": digest(file.read_bytes() for file in weights)}
+
+
+def changed(report: Mapping[str, Any]) -> list[str]:
+    """Return the parts that have changed since this report; all of them, if it holds no digests."""
+    provenance = report["provenance"]
+    now, then = digests(provenance["models"].get("family", "")), provenance.get("digests", {})
+    return [name for name in now if now[name] != then.get(name)]
+
+
+def files(root: Path, name: str, *endings: str) -> list[Path]:
+    """List a module, or the files of a folder, that have one of these endings."""
+    places = [root / f"{name}.py"] if (root / f"{name}.py").is_file() else (root / name).rglob("*")
+    return sorted(file for file in places if file.suffix in endings)
+
+
+def digest(contents: Iterator[bytes]) -> str:
+    state = hashlib.sha256()
+    for content in contents:
+        state.update(content)
+    return state.hexdigest()[:12]
+
+
+def code_lines(file: Path) -> bytes:
+    """Return a source file without comment lines, blank lines and, in Python, docstrings."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)) if file.suffix == ".py" else ():
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            start, end = node.body[0].lineno - 1, node.body[0].end_lineno
+            lines[start:end] = [""] * len(lines[start:end])
+    stripped, comment = (line.strip() for line in lines), "#" if file.suffix == ".py" else "//"
+    return "\n".join(line for line in stripped if line and not line.startswith(comment)).encode()
 
 
 def write(result: dict[str, Any], file: Path | None) -> int:

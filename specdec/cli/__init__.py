@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_group
 
 from .. import __version__
 from ..messages import Refused
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     is_judge = words[0] in JUDGES
     try:
-        code = group().main(with_default_command(words), "specdec", standalone_mode=False)
+        code = get_group(app).main(with_default_command(words), "specdec", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # Typer returns this code after Ctrl-C, and prints nothing
             tell("stopped")
@@ -85,17 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def group() -> TyperGroup:
-    commands_of_app = typer.main.get_command(app)
-    assert isinstance(commands_of_app, TyperGroup)
-    return commands_of_app
-
-
 def with_default_command(words: Sequence[str]) -> list[str]:
     """Add `run` before a prompt. Raises Refused for a word that is nearly the name of a command."""
-    if words[0] in (*group().commands, "--help", "--version"):
+    names = get_group(app).commands
+    if words[0] in (*names, "--help", "--version"):
         return list(words)
-    if near := get_close_matches(words[0], group().commands, 1, NEAR):
+    if near := get_close_matches(words[0], names, 1, NEAR):
         raise Refused(f"there is no command {words[0]!r}; write {near[0]}, or for that prompt: run {words[0]}")
     return ["run", *words]
 

@@ -188,10 +188,10 @@ def site(
     """Write the page as files for any host, with recorded runs and figures. New runs are computed in the browser."""
     import shlex
 
-    from ..families.browser import files
+    from ..families.export import browser_files
     from ..ui.site import write
 
-    size = write(out, __version__, files, base, (EMBEDDED, *(["smollm2"] if smollm2 else [])))
+    size = write(out, __version__, browser_files, base, (EMBEDDED, *(["smollm2"] if smollm2 else [])))
     print(f"{out}: {size / 1e6:.1f} MB")
     print(f"To look at it: python -m http.server --directory {shlex.quote(str(out))}, then http://localhost:8000")
 

@@ -16,11 +16,9 @@ from ..events import Committed
 from ..messages import Refused
 from ..methods import DEFAULT_RULE, RULE_FACTS, rule_facts
 from ..paths import check_writable, read_prompts
-from ..servers.verdict import speculated
 from ..settings import RunRequest
 from ..traces.audit import audit, faultless, LaneAudit, shown
-from ..traces.drawn import printable
-from ..traces.file import live_header, Trace, TraceError
+from ..traces.file import live_header, printable, Trace, TraceError
 from ..types import SamplingParams
 from .commands import KEY, Plain
 from .render import tell
@@ -62,7 +60,7 @@ def certify(
             "Name a plain server of the same model (--plain ADDRESS), or its weights "
             f"(--target {judged.facts.model}), to compare the server with."
         )
-    weights = certificate.Weights.load(target) if target else None
+    weights = certificate.load_weights(target) if target else None
     result = last_state(certificate.certify(judged, plain_server, weights, temperature, draws))
     if out:
         out.write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -99,6 +97,8 @@ def certificate_lines(result: dict[str, Any]) -> list[str]:
 
 def cells(context: dict[str, Any]) -> list[str]:
     """Make the cells of one context's row. An exclamation mark stands before a failed test."""
+    from ..servers.certificate import speculated
+
     greedy, counts = context.get("greedy"), speculated([context])
     tests = [
         f"{'!' if red else ''}{'∞' if g is None else f'{g:.0f}'}({degrees})"
@@ -202,9 +202,9 @@ def prove(
     The exit code is 0 if it is lossless, 1 if it is not, and 2 if this could not be proved either way.
     """
     rule_facts(rule)  # raises Refused at once for one that does not exist
-    from ..proof.prove import judge, prove_rule
+    from ..proof import prove as proofs
 
-    return judge(verifier) if verifier else prove_rule(rule)
+    return proofs.judge(verifier) if verifier else proofs.prove(rule)
 
 
 def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:

@@ -1,7 +1,5 @@
 """Show a run in a terminal: coloured text, and figures below."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
@@ -12,7 +10,7 @@ from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Veri
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
-from ..traces.drawn import MARKS, printable
+from ..traces.file import MARKS, printable
 
 if TYPE_CHECKING:
     from ..servers.answers import Facts
@@ -69,7 +67,7 @@ def style(piece: str, status: str, colour: bool) -> str:
 
 
 def describe_run(
-    events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
+    events: Sequence[Event], target: str = "", precision: str = "", server: "Facts | None" = None, note: str = ""
 ) -> str:
     """Return the settings and figures of a run, one per line. For a server, list what it does not report."""
     comparison = Comparison.from_events(events)

@@ -17,8 +17,7 @@ from ..messages import Refused, Step
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.drawn import printable
-from ..traces.file import Header, live_header, Trace
+from ..traces.file import Header, live_header, printable, Trace
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render
 

@@ -1,7 +1,6 @@
 """Chat templates: the text that a model trained on conversations expects before and after a prompt.
 
-A template is a Jinja program in the checkpoint. When a model is loaded, transformers renders it in Jinja's sandbox.
-Control tokens come only from the template, never from a prompt.
+transformers renders a model's template in Jinja's sandbox. Control tokens come only from the template.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +33,7 @@ class Chat:
     controls: Mapping[str, str] = field(default_factory=dict, compare=False)  # tokens that the template can use
 
     def tokens(self, prompt: str, tokenizer: Tokenizer) -> list[int]:
-        """Encode the template with this prompt. Text in the prompt that looks like a control token stays plain text."""
+        """Encode the template with this prompt. What looks like a control token in the prompt stays text."""
         prompt = prompt.strip() if self.trims else prompt
         controls = tokenizer.get_added_tokens_decoder()
         together, before, after = (
@@ -72,7 +71,6 @@ def with_controls(text: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def load_chat(place: Path) -> Chat | None:
-    """Return the chat template of a checkpoint (see `make_chat`); None if there is no template."""
     template, controls = template_of(place)
     return make_chat(template, controls) if template else None
 

@@ -1,11 +1,8 @@
 """Find out why a target rejects the drafts of a head: read the head by other conventions, one by one and in pairs.
 
 The measure is the overlap β = Σ min(p, q), the chance that a draft from q is accepted, by place in a draft, in texts
-that the target writes itself. The target reads its texts once, and only the head is computed anew. Rotary positions are
-relative, so it does not matter from which number a head counts them.
+that the target writes itself. The target reads them once. From which number a head counts positions does not matter.
 """
-
-from __future__ import annotations
 
 import itertools
 import json
@@ -127,7 +124,7 @@ class Attempt:
     def drafts_well(self) -> bool:
         return bool(self.by_place) and self.by_place[0] > max(WEAK, 2 * self.chance)
 
-    def beats(self, other: Attempt) -> bool:
+    def beats(self, other: "Attempt") -> bool:
         if not self.by_place or not other.by_place:  # one of them cannot be loaded
             return self.drafts_well
         mine, theirs, gain = self.accepted, other.accepted, self.score - other.score
@@ -382,10 +379,8 @@ def texts_otherwise(family: Family, prompts: Sequence[str]) -> dict[str, Texts]:
 
     if not prompts or family.chat is None:
         return {}
-    texts, (before, thinks, rest) = (
-        {"texts without the chat template": written(None)},
-        family.chat.after.partition("<think>"),
-    )
+    texts = {"texts without the chat template": written(None)}
+    before, thinks, rest = family.chat.after.partition("<think>")
     if thinks:
         says, after = ("on", before) if "</think>" in rest else ("off", f"{family.chat.after}\n</think>\n\n")
         texts[f"thinking {says}"] = written(replace(family.chat, after=after))

@@ -1,4 +1,4 @@
-"""Write a target and its drafters as folders that other engines read, in the Hub's layout.
+"""Write a target and its drafters as other engines read them: folders in the Hub's layout, or the browser's files.
 
 transformers and vLLM read the folders directly; llama.cpp's convert_hf_to_gguf.py converts them (docs/serving.md).
 Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `vllm/model_executor/models`).
@@ -7,6 +7,7 @@ Heads have the tensor names of vLLM 0.32 (`llama_eagle3.py` and `medusa.py` in `
 import json
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..messages import Refused
+from ..methods import EMBEDDED
+from ..models.browser import weights as browser_weights
 from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
 from ..models.reduced import MAP, READS, WRITES
+from ..paths import FAMILY
 from . import chat, hub, presets
-from .published import eagle3_taps, head_format, load_tokenizer
-from .zoo import draft_folders, target_folder, tokenizer_folder
+from .published import eagle3_taps, end_tokens, head_format, load_tokenizer
+from .zoo import draft_folders, folders_of
 
 TARGET = "target"
 HEADS = ("medusa", "eagle3")  # folders of a family that are written
@@ -33,11 +37,11 @@ NEVER = -50_000.0  # its row of a token that is never drafted; float16 has no nu
 def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
     """Write each model, and each head in `HEADS`, into a folder of its own below `out`; return the folders.
 
-    `target` is "embedded", a folder with target/ and tokenizer/, or what `zoo.load_pair` takes. 8-bit weights and those
-    of a GGUF file become float32 without loss. Raises Refused for existing folders, and drafters in other formats.
+    `target` is "embedded", a family's folder, or what `zoo.load_pair` takes. 8-bit weights and those of a GGUF file
+    become float32 without loss. Raises Refused for existing folders, and drafters in other formats.
     """
     folder = hub.find(target)
-    place, tokenizer = target_folder(folder), tokenizer_folder(folder)
+    place, tokenizer = folders_of(folder)
     places = {name: folder / name for name in HEADS if (folder / name).is_dir()}
     places |= {Path(draft).name: hub.find(draft) for draft in drafts or presets.drafters_of(target)}
     places |= {name.replace(":", "_"): path for name, path in draft_folders(folder).items()} | {TARGET: place}
@@ -78,7 +82,7 @@ def write(folder: Path, config: Mapping[str, Any], weights: Weights, name: str =
 
 
 def copy_tokenizer(place: Path, folder: Path) -> None:
-    """Write the tokenizer of a folder or a GGUF file, with its chat template, into a folder."""
+    """Write the tokenizer of a folder or a GGUF file, with its chat template."""
     load_tokenizer(place).save(str(folder / "tokenizer.json"))
     template, controls = chat.template_of(place)
     facts = {"tokenizer_class": "PreTrainedTokenizerFast", **controls, "chat_template": template or None}
@@ -86,7 +90,7 @@ def copy_tokenizer(place: Path, folder: Path) -> None:
 
 
 def unpacked(place: Path) -> tuple[dict[str, Any], Weights]:
-    """Read config.json and the tensors. Packed tensors become float32; if dtypes then differ, all become float32."""
+    """Read config.json and the tensors. Packed ones become float32, and all do if dtypes then differ."""
     weights = dict(open_weights(place))
     dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
@@ -113,8 +117,8 @@ def eagle3_config(config: Mapping[str, Any], taps: Sequence[int]) -> dict[str, A
 def whole(config: Mapping[str, Any], weights: Weights, target: Mapping[str, Tensor]) -> tuple[dict[str, Any], Weights]:
     """Make a Llama of a draft that reads and writes through the target's matrices (`models/reduced.py`).
 
-    A further number of its states has one value for all tokens. Through it, tokens that are never drafted get logits
-    so low that their probability is 0. The norms' epsilon becomes less by what this number adds to the mean square.
+    A further number of its states has one value for all tokens, through which those that are never drafted get the
+    probability 0. The norms' epsilon becomes less by what this number adds to the mean square.
     """
     width, eps, ids = config["hidden_size"], config["rms_norm_eps"], weights[MAP] + torch.arange(len(weights[MAP]))
     wide, tensors = width + SPARE, {}
@@ -154,3 +158,26 @@ def medusa_names(weights: Weights) -> Weights:
         outputs.sub(r"lm_heads.\1.weight", blocks.sub(r"blocks.\1.layers.\2.\3", name)): tensor
         for name, tensor in weights.items()
     }
+
+
+def browser_files(family: str) -> dict[str, bytes]:
+    """Return the files that the browser's engine fetches. Raises Refused if the family cannot be loaded."""
+    if family == EMBEDDED:
+        return {
+            "target": browser_weights(FAMILY / "target"),
+            "draft": browser_weights(FAMILY / "draft_model"),
+            "tokenizer": (FAMILY / "tokenizer/tokenizer.json").read_bytes(),
+        }
+    place = hub.find(family)
+    with hub.reading(family):
+        template = chat.load_chat(place)
+        header = {
+            "chat": {name: getattr(template, name) for name in ("before", "after", "trims")} if template else None,
+            "ends": sorted(end_tokens(place)),
+        }
+        return {"target": browser_weights(place, header), "tokenizer": load_tokenizer(place).to_str().encode()}
+
+
+if __name__ == "__main__":  # the app, which imports no torch, runs this as a child process
+    for name, content in browser_files(sys.argv[1]).items():
+        (Path(sys.argv[2]) / name).write_bytes(content)

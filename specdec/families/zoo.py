@@ -1,4 +1,4 @@
-"""Load models by name: the embedded family, a folder that `tools.train` wrote, or a target with its drafters."""
+"""Load models by name: the embedded family, one of `tools.train`, or a target with its drafters."""
 
 import math
 import os
@@ -85,7 +85,7 @@ class Family:
         return self.drafts.get(DRAFT_MODEL)
 
     def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
-        """Make a view of the target and a new drafter for a run of `capacity` tokens. Raises Refused if it cannot."""
+        """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot."""
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -107,7 +107,7 @@ class Family:
 
     @property
     def default_drafter(self) -> str:
-        """The first of these that the family has: a trained draft, early exit, the quantised copy, suffix decoding."""
+        """The first that the family has: a trained draft, early exit, the quantised copy, suffix decoding."""
         models = [name for name, loaded in self.drafters.items() if loaded.part is not None]
         models.sort(key=lambda name: (name == QUANTISED, self.drafters[name].method.part == EXIT))
         return next(iter(models), "suffix")
@@ -206,7 +206,7 @@ def resolve_device(device: str) -> str:
 
 
 def load_folder(folder: Path, name: str, dtype: torch.dtype | None, device: str = "cpu") -> Family:
-    """Load a folder with `target/`, `tokenizer/`, and optional folders of drafters: `draft_model/`, `medusa/` …"""
+    """Load a folder with `target/`, `tokenizer/`, and perhaps drafters: `draft_model/`, `medusa/` …"""
     if not (folder / "target").is_dir():
         raise Refused(f"{folder} holds no folder 'target' with a model in it")
     with hub.reading(folder):
@@ -225,7 +225,7 @@ def load_folder(folder: Path, name: str, dtype: torch.dtype | None, device: str 
 
 
 def add_drafter(family: Family, name: str, method: Method, part: Any, place: Path) -> None:
-    """Add a drafter that was loaded from `place`, with the acceptance that its config.json states, if any."""
+    """Add a drafter from `place`, with the acceptance that its config.json states, if any."""
     family.drafters[name] = LoadedMethod(method, part)
     if (place / "config.json").is_file():
         family.trained[name] = section(read_config(place), "trained")
@@ -250,8 +250,8 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
     with hub.reading(target):
-        dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(target_folder(folder), device)
-    check_room(list(zip((target, *drafts), (target_folder(folder), *others), strict=True)), dtype, device)
+        dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(folders_of(folder)[0], device)
+    check_room(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
     with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, computed, device, stored)
@@ -295,8 +295,8 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
 
 
 def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored: torch.dtype | None = None) -> Family:
-    """Load a checkpoint with its tokenizer and chat template, or the target of a family's folder, without drafters."""
-    folder, words = target_folder(place), tokenizer_folder(place)
+    """Load a checkpoint or the target of a family's folder, with tokenizer and template, without drafters."""
+    folder, words = folders_of(place)
     model, template = published.load_model(folder, dtype, device, stored), chat.load_chat(words)
     tokenizer = published.load_tokenizer(words)
     published.cut_vocabulary(model, published.shared_vocabulary(model, tokenizer))
@@ -306,17 +306,13 @@ def load_target(name: str, place: Path, dtype: torch.dtype, device: str, stored:
     return Family(name, model, tokenizer, prefix, ends, template)
 
 
-def target_folder(place: Path) -> Path:
-    """Return the folder of the target in a family's folder; any other place itself."""
-    return place / "target" if (place / "target").is_dir() else place
-
-
-def tokenizer_folder(place: Path) -> Path:
-    return place / "tokenizer" if (place / "target").is_dir() else place
+def folders_of(place: Path) -> tuple[Path, Path]:
+    """Return a family's folders of target and tokenizer; any other place twice."""
+    return (place / "target", place / "tokenizer") if (place / "target").is_dir() else (place, place)
 
 
 def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
-    """Raise Refused if the weights of these checkpoints, given as (name, path), do not fit into free memory."""
+    """Raise Refused if the weights of these checkpoints do not fit into free memory."""
     count = 0
     for name, place in places:
         with hub.reading(name):
@@ -341,7 +337,7 @@ def weights_in(place: Path) -> int:
 
 
 def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
-    """Return bfloat16 if hardware or `native.cpp` multiplies it, else float32. Small models are faster in float32."""
+    """Return bfloat16 if hardware or `native.cpp` multiplies it, else, and for small models, float32."""
     if device != "cpu":
         return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
     if weights_in(folder) <= SMALL:
@@ -354,7 +350,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
     """Time short passes; return the fastest number of threads, at most OMP_NUM_THREADS. Many slow down small matrices.
 
-    `spared_cores` are left to other programs, because a thread that shares its core delays a whole matrix product.
+    A thread that shares a core delays a whole product, so `spared_cores` are left to other programs.
     """
     most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
     most = max(1, min(most, int(limit)) if limit.isdecimal() else most)

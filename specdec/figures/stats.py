@@ -28,7 +28,7 @@ class LaneStats:
     tokens: int = 0
     first: int = 1  # tokens of cycle 0; can be more only in lanes of the library transformers
     drafted: int = 0
-    depths: list[int] = field(default_factory=list)  # of the drafts; in a chain, their lengths
+    depths: list[int] = field(default_factory=list)  # of each draft; in a chain, its length
     accepted_at: list[int] = field(default_factory=list)  # levels passed, by depth in the draft
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
@@ -94,10 +94,6 @@ class LaneStats:
             passed[level] |= position.status == "accepted"
         self.judged_at = added(self.judged_at, [1] * len(passed))
         self.accepted_at = added(self.accepted_at, passed)
-
-    @property
-    def drafting_cycles(self) -> int:
-        return len(self.depths)
 
     @property
     def judged(self) -> int:
@@ -193,7 +189,7 @@ class Comparison:
     def overhead(self) -> float | None:
         """o, the mean time of a cycle outside drafting and the target's pass: the engine's own time."""
         spec = self.speculative
-        if not self.step or not spec.drafting_cycles or not spec.cycles:
+        if not self.step or not spec.depths or not spec.cycles:
             return None
         passes = sum(spec.verify_seconds) + sum(spec.step_seconds)
         return max(0.0, spec.decode_seconds - spec.draft_seconds - passes) / spec.cycles / self.step
@@ -208,8 +204,8 @@ class Comparison:
         if min(c, v) < 0.0 or c + v + o == 0.0:  # the times in a trace file may be wrong
             return None
         step_cost = fmean(spec.step_seconds) / self.step if spec.step_seconds else 1.0  # of passes without a draft
-        share = spec.drafting_cycles / spec.cycles
-        return accounted_speedup(spec.tau, spec.drafted / spec.drafting_cycles, c, v, o, share, step_cost)
+        share = len(spec.depths) / spec.cycles
+        return accounted_speedup(spec.tau, spec.drafted / len(spec.depths), c, v, o, share, step_cost)
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:

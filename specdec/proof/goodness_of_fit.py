@@ -75,8 +75,8 @@ def conditioning(draws: float) -> float:
     return 0.5 * math.log(2 * math.pi * draws) + 1 / (12 * draws)
 
 
-def limit(cells: int, draws: float, alarm: float = FALSE_ALARM) -> float:
-    return solve_limit(weight(cells), conditioning(draws) - math.log(alarm))
+def limit(cells: int, draws: float) -> float:
+    return solve_limit(weight(cells), conditioning(draws) - math.log(FALSE_ALARM))
 
 
 def solve_limit(w: float, surprise: float) -> float:

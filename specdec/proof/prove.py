@@ -232,7 +232,7 @@ def judge(path: Path) -> int:
     """Prove a verifier; return 0 if it is lossless, else 1. Raises Refused if the file cannot be judged."""
     rule = UserRule(load(path), path.name)
     try:
-        return prove(rule, "block")  # on chains, like block verification
+        return prove("block", rule)  # on chains, like block verification
     except TooManyPaths as error:
         raise Refused(f"{path.name} asks for too many random numbers to walk every path: {error}") from error
     except (Exception, SystemExit) as error:
@@ -266,13 +266,12 @@ def load(path: Path) -> Verify:
     return verify  # type: ignore[no-any-return]
 
 
-def prove_rule(key: str = "rejection") -> int:
-    """Prove the shipped rule of this key in `RULES`; return 0 if it is lossless, else 1."""
-    return prove(make_rule(key), key)
+def prove(key: str = "rejection", rule: Rule | None = None) -> int:
+    """Walk every path of the shipped rule of this key, or of `rule`, on its toys and cycles; print the result.
 
-
-def prove(rule: Rule, key: str) -> int:
-    """Walk every path of `rule` on the toys and cycles for rules like `RULES[key]`; print the result."""
+    Returns 0 if the rule is lossless, else 1.
+    """
+    rule = rule or make_rule(key)
     loops, cycle_groups = [*cases(key), *deep_loops(key)], groups(RULES[key].trees)
     proved, total, worst = list[Case](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):

@@ -1,11 +1,8 @@
-"""Test whether a server's speculative decoding is lossless, from the texts that the server writes (`specdec certify`).
+"""Test whether a server's speculative decoding is lossless, from the texts that it writes (`specdec certify`).
 
-For a few prompts, the server samples many short texts. Their joint distribution is compared with the target's, which is
-computed from its weights, or read from the log-probabilities that a plain server of the same model reports. The first
-token after a prompt is never drafted, so each text has several tokens. Greedy texts are compared, too.
+The joint distribution of many short texts is compared with the target's, which is computed from its weights, or read
+from the log-probabilities that a plain server reports. Greedy texts are compared, too.
 """
-
-from __future__ import annotations
 
 import functools
 import itertools
@@ -26,7 +23,6 @@ from ..types import SamplingParams
 from . import answers
 from .answers import Chunk, ServerError, Token
 from .connect import Server
-from .verdict import describe_bias, judge
 
 ALARM = 1e-6  # the largest chance that a lossless server fails one or more tests of its certificate
 DRAWS = 3_000  # texts to sample after each prompt
@@ -36,6 +32,12 @@ TOP = 20  # log-probabilities to request for each token; vLLM's default maximum
 MIN_PROBABILITY = 1e-6  # assumed for the second-best token if only one is listed
 STRIDE = 1_000  # distance between the seeds of two requests: the texts of one request use seed, seed + 1, …
 REPORT_EVERY_S = 2.0
+LOSSLESS = "lossless"
+LOSSY = "not lossless"
+IDLE = "speculation never ran"
+UNKNOWN = "cannot be tested"
+MAX_BIAS = 0.5  # a certificate that would miss larger ones everywhere says nothing
+STATUS = {LOSSLESS: 0, LOSSY: 1, IDLE: 1, UNKNOWN: 2}
 # The prompts whose continuations are tested. Different distributions show different mistakes.
 CONTEXTS = {
     "flat": "The old lighthouse keeper climbed the stairs and",  # many rejections, so the residual is used often
@@ -49,11 +51,11 @@ class Weights:
     target: LanguageModel[Any]
     piece: Callable[[int], str]
 
-    @classmethod
-    def load(cls, target: str) -> Weights:
-        """Load a folder, a name on the Hub, or the embedded family in float32. Raises ValueError if that fails."""
-        family = Engine(target, dtype="float32", device="cpu").models
-        return cls(family.target, family.pieces.piece)
+
+def load_weights(target: str) -> Weights:
+    """Load a folder, a name on the Hub, or the embedded family in float32. Raises Refused if that fails."""
+    family = Engine(target, dtype="float32", device="cpu").models
+    return Weights(family.target, family.pieces.piece)
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Examination:
     ) -> None:
         self.server, self.plain, self.weights, self.draws = server, plain, weights, draws
         self.k = min(server.facts.k or 4, 6)
-        self.params = replace(params, max_tokens=max(4, self.k + 2))
+        self.params = replace(params, max_tokens=max(4, self.k + 2))  # the first token is never drafted
         self.pieces, self.contexts = dict[int, str](), list[Context]()
         self.seeds = itertools.count(STRIDE + 1, STRIDE)
         self.began, self.reported = time.monotonic(), 0.0
@@ -149,7 +151,7 @@ class Examination:
         context.result |= {"greedy": result, "near_tie": gap is not None and gap <= NEAR_TIE, "drafted": drafted}
 
     def stream(self, server: Server, context: Context, params: SamplingParams) -> tuple[list[Token], list[int] | None]:
-        """Return the tokens of a text, and [drafted, accepted]. The latter is None if the server does not report it."""
+        """Return the tokens of a text, and [drafted, accepted], None if that is not reported."""
         tokens, counts = list[Token](), None
         for item in server.stream(context.prompt, params):
             if isinstance(item, Chunk):
@@ -162,7 +164,7 @@ class Examination:
         return tokens, counts
 
     def greedy(self, context: Context, params: SamplingParams) -> list[Token]:
-        """Return the greedy text of plain decoding, from the plain server or, without one, from the weights."""
+        """Return plain decoding's greedy text, from the plain server, or else from the weights."""
         if self.plain:
             return self.stream(self.plain, context, params)[0]
         assert self.weights
@@ -173,14 +175,13 @@ class Examination:
         return [Token(self.weights.piece(token), token) for token in text[len(context.prompt) :]]
 
     def gap(self, context: Context, tokens: Sequence[Token]) -> float:
-        """Return the difference between the two largest logits after `tokens`."""
         text = (*context.prompt, *(token.id for token in tokens if token.id is not None))
         distribution = self.row_after(text, SamplingParams(temperature=1.0, max_tokens=1))(())
         best, second = sorted((*distribution.values(), MIN_PROBABILITY), reverse=True)[:2]
         return math.log(best / second)
 
     def control(self, plain: Server, context: Context) -> Iterator[dict[str, Any]]:
-        """Check that the plain server, asked for many texts at once, samples from the distribution that it reports."""
+        """Check that the plain server, asked for many texts at once, draws from what it reports."""
         texts = Counter[tuple[int, ...]]()
         for done in self.draw(plain, context, texts):
             yield self.state(f"the plain server: {context.name}, {done} of {self.draws} texts")
@@ -193,7 +194,7 @@ class Examination:
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> black_box.Row:
-        """Make the target's `Row` after `prompt` from the weights or, without them, from the plain server's reports."""
+        """Make the target's `Row` after `prompt` from the weights, or else from the plain server's reports."""
         if self.weights:
             return black_box.model_row(self.weights.target, prompt, params)
         assert self.plain
@@ -267,3 +268,79 @@ class Examination:
 
 def alike(a: Token, b: Token) -> bool:
     return a.id == b.id if a.id is not None and b.id is not None else a.piece == b.piece
+
+
+def judge(result: dict[str, Any], error: ServerError | None = None) -> dict[str, Any]:
+    """Return the verdict on `result`, its sentences and exit status. `error` is what stopped the tests."""
+    contexts = result["contexts"]  # `red` of each says which tests failed, that of the first token first
+    if error is not None:
+        return verdict(UNKNOWN, error.sentence)
+    idle = describe_idleness(contexts)
+    different = [context for context in contexts if context["greedy"]["gap"] is not None and not context["near_tie"]]
+    failing = [context for context in contexts if any(context.get("red", ()))]
+    if result["reference"] == "weights" and any(context["red"][0] for context in failing):
+        return verdict(
+            UNKNOWN,
+            "Even the first token, which is never drafted, does not follow the distribution of these weights: "
+            "the server uses other weights, another precision, or its own sampling settings.",
+        )
+    if failing or different:
+        return verdict(LOSSY, *map(describe_witness, failing[:1]), *map(describe_difference, different[:1]), *idle)
+    if idle:
+        return verdict(IDLE, *idle)
+    ties = []
+    if near_ties := sum(context["near_tie"] for context in contexts):
+        ties = [f"In {near_ties} of the contexts, the greedy texts differ, but only because two logits nearly tie."]
+    if not result["temperature"]:
+        return verdict(LOSSLESS, "The greedy text equals that of plain decoding, token for token.", *ties)
+    if min(context["bias"] for context in contexts) >= MAX_BIAS:
+        return verdict(UNKNOWN, f"{describe_bias(contexts, result['draws'])}. Raise the number of draws.")
+    sentence = f"Lossless as far as this can tell: {describe_bias(contexts, result['draws'])}."
+    silent = ["The server does not report whether it drafted anything."]
+    return verdict(LOSSLESS, sentence, *ties, *([] if speculated(contexts) else silent))
+
+
+def verdict(name: str, *sentences: str) -> dict[str, Any]:
+    return {"verdict": name, "sentences": list(sentences), "status": STATUS[name]}
+
+
+def describe_idleness(contexts: Sequence[Any]) -> list[str]:
+    """Return a sentence if the server drafted or accepted nothing in its greedy or its sampled texts."""
+    for mode in ("greedy", "sampled"):
+        drafted, accepted = speculated(contexts, [mode]) or (1, 1)
+        if not drafted:
+            return ["Speculation never ran: the server drafted no token."]
+        if not accepted:
+            return [f"Speculation never ran: the server accepted none of {drafted} drafted tokens."]
+    return []
+
+
+def speculated(contexts: Sequence[Any], modes: Sequence[str] = ("greedy", "sampled")) -> tuple[int, int] | None:
+    """Return the numbers of drafted and accepted tokens; None if the server does not report them."""
+    counts = [
+        context["drafted"][mode] for context in contexts for mode in modes if context.get("drafted", {}).get(mode)
+    ]
+    return (sum(drafted for drafted, _ in counts), sum(accepted for _, accepted in counts)) if counts else None
+
+
+def describe_witness(context: Any) -> str:
+    seen = context["witness"]
+    before = context["text"][-30:] + "".join(seen["after"])
+    return (
+        f"Not lossless: after {before!r}, token {seen['place']} should be {seen['piece']!r} with probability "
+        f"{seen['expected']:.4g}, but its share is {seen['seen']:.4g} (of {seen['of']} texts)."
+    )
+
+
+def describe_difference(context: Any) -> str:
+    greedy, name = context["greedy"], context["name"]
+    return (
+        f"Not lossless: the greedy text of {name} differs from plain decoding's at token {greedy['equal'] + 1}, "
+        f"where the two best logits are {greedy['gap']:.3g} apart."
+    )
+
+
+def describe_bias(contexts: Sequence[Any], draws: int) -> str:
+    """Say what any mistake must move to be noticed. `bias` of a context is a total variation (`noticed_bias`)."""
+    shares = ", ".join(f"{context['bias']:.0%} of the probability after {context['name']!r}" for context in contexts)
+    return f"{draws} draws at each context show, in 999 of 1,000 certificates, any mistake that moves {shares}"

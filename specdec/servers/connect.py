@@ -17,14 +17,14 @@ KINDS: dict[str, type[Server]] = {"vllm": VLLM, "llamacpp": LlamaCpp}
 def connect_pair(
     address: str, plain: str | None = "", key: str = "", total_s: float = TOTAL_S
 ) -> tuple[Server, Server | None]:
-    """Connect to a server and, if given, to one without speculation, which gets the key if `takes_key` allows it."""
+    """Connect to a server and perhaps to a plain one, which gets the key if `takes_key` allows it."""
     plain_key = key if plain and takes_key(plain, address) else ""
     server = connect(address, key, total_s)
     return server, connect(plain, plain_key, total_s) if plain else None
 
 
 def connect(address: str, key: str = "", total_s: float = TOTAL_S) -> Server:
-    """Connect to the server at `address`. Raises ServerError if no server of a supported kind answers there."""
+    """Connect to the server at `address`. Raises ServerError if none of a supported kind answers."""
     client = Client(origin(address), key, total_s)
     models = answers.listed(at(client.ask("/v1/models"), "data"), "models")
     if not models or not answers.label(at(models, 0, "id")):
@@ -36,7 +36,7 @@ def connect(address: str, key: str = "", total_s: float = TOTAL_S) -> Server:
 
 
 def takes_key(other: str, address: str) -> bool:
-    """Return whether `other` may get the key of `address`, too: the same host, at any port, with TLS if that has it."""
+    """Return whether `other` may get the key of `address`: the same host, at any port, with TLS if that has it."""
     first, second = httpx.URL(origin(address)), httpx.URL(origin(other))
     return first.host == second.host and (first.scheme, second.scheme) != ("https", "http")
 

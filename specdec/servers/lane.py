@@ -1,7 +1,7 @@
 """Turn a server's answers into its steps, and these into lanes of events.
 
-An event's time is when its tokens arrived. Lanes run one after the other, because two servers on one machine would slow
-each other down. Without counts of drafts, each chunk is one cycle (if the server does not speculate, each token).
+An event's time is when its tokens arrived. Lanes run one after the other, as servers on one machine slow each other
+down. Without counts of drafts, each chunk is one cycle (if the server does not speculate, each token).
 """
 
 import contextlib
@@ -41,10 +41,9 @@ def race(
     top: int = 5,
     on_text: Callable[[str], object] = lambda text: None,
 ) -> list[Event]:
-    """Run the lanes; return their events, interleaved by the lanes' clocks.
+    """Run the lanes; return their events, interleaved by the lanes' clocks. `on_text` gets the first lane's text.
 
-    `top` alternatives are requested for each token, and `on_text` gets each part of the first lane's text. Raises
-    ServerError for a prompt or a plain server that cannot be used; later errors become `Failed` events of a lane.
+    Raises ServerError for a prompt or plain server that cannot be used; later errors become a lane's `Failed` events.
     """
     if plain is not None and plain.facts.speculates:
         raise ServerError("The plain server speculates, too. A baseline is the same model served without speculation.")
@@ -58,7 +57,7 @@ def race(
 
 
 def tokens(server: Server, prompt: str) -> tuple[int, ...]:
-    """Return a prompt's ids in the chat template. Raises ServerError if it fills the context or has lone surrogates."""
+    """Return a prompt's ids in the chat template. Raises ServerError for one that cannot be read."""
     if has_lone_surrogate(prompt):
         raise ServerError("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
     ids = server.tokenize_chat(prompt)
@@ -73,7 +72,6 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
 def watch(
     server: Server, prompt: Sequence[int], params: SamplingParams, lane: str, top: int, on_text: Callable[[str], object]
 ) -> list[Event]:
-    """Request a text, and return the events of its lane."""
     facts = server.facts
     max_tokens = min(params.max_tokens, facts.context - len(prompt) if facts.context else params.max_tokens)
     k = facts.k or 0 if facts.speculates is not False else 0
@@ -125,7 +123,7 @@ def check(chunk: Chunk, before: Sequence[Chunk], most: int) -> None:
 
 
 def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
-    """Yield the events of the steps, the first of which is the prefill. Servers tell no q, coins or rejected drafts."""
+    """Yield the events of the steps, the prefill first. Servers tell no q, coins or rejected drafts."""
     at, total = 0.0, 0
     for cycle, step in enumerate(steps):
         last = len(step.tokens) - 1
@@ -147,7 +145,7 @@ def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the `Position` of drafted token `node`: accepted if below `accepted`, rejected if equal, else discarded."""
+    """Make the `Position` of drafted token `node`, which is rejected if its index is `accepted`."""
     token = tokens[node] if node < len(tokens) else None
     row = distribution(token) if token is not None and node <= accepted else None
     if node >= accepted:
@@ -227,9 +225,8 @@ def blocks_of(chunks: Sequence[Chunk]) -> list[Chunk]:
 def align_steps(blocks: Sequence[int], accepted: Sequence[int]) -> list[list[int | None]] | None:
     """Assign the steps that the server lists to the blocks in which their tokens arrived: indices, by block.
 
-    `blocks` counts the tokens of each block, and `accepted` those of each listed step, which wrote one more. A step is
-    assigned to the first block with room for it. All other tokens come from steps without a draft, which the server
-    does not list (None). Return None if the steps do not fit the blocks.
+    A listed step wrote `accepted` tokens and one more, in the first block with room for it. All other tokens come from
+    steps without a draft, which are not listed (None). Return None if the steps do not fit the blocks.
     """
     aligned, index = list[list[int | None]](), 0
     for number, remaining in enumerate(blocks):

@@ -102,7 +102,7 @@ class LlamaCpp:
         }
 
     def _body(self, prompt: Sequence[int], params: SamplingParams) -> dict[str, Any]:
-        """Make the body of a request. It switches off the server's other default samplers, such as min-p."""
+        """Make the body of a request. It switches off the server's other samplers, such as min-p."""
         return {
             "prompt": list(prompt),
             "n_predict": params.max_tokens,
@@ -120,7 +120,6 @@ class LlamaCpp:
 
 
 def token(data: Any) -> Token:
-    """Read the token of a chunk, and the distribution that it was drawn from if the server reports it."""
     ids = answers.integers(at(data, "tokens"))
     if len(ids) != 1:
         raise answers.unreadable("token ids")

@@ -1,7 +1,6 @@
 """Send requests to a server and read its answers as they arrive, with limits on time and size.
 
-httpx limits the time to connect. A `Client` limits the time of an answer or event, which a server could send byte by
-byte, and the time of all its requests together.
+httpx limits the time to connect; a `Client` that of an answer or event, even byte by byte, and of all its requests.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ ANSWER_BYTES = 16_000_000  # of each answer
 
 
 class Client:
-    """Sends requests to one server. Proxies, netrc and redirects are off, so that no other server gets a request."""
+    """Sends requests to one server, and to no other: proxies, netrc and redirects are off."""
 
     def __init__(self, origin: str, key: str = "", total_s: float = TOTAL_S) -> None:
         if not (key.isascii() and key.isprintable()):
@@ -46,13 +45,13 @@ class Client:
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Return the JSON at `path`; a `body` is sent as POST. Raises ServerError if that fails."""
-        return parsed(self.read(path, body))
+        return parsed(self.read_bytes(path, body))
 
-    def read(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+    def read_bytes(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         return b"".join(block for block, _ in self._answer(path, body))
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, float]]:
-        """Yield the JSON of each server-sent event, a line each, up to [DONE], and the seconds since the request."""
+        """Yield the JSON of each server-sent event up to [DONE], and the seconds since the request."""
         rest = b""
         with contextlib.closing(self._answer(path, body)) as blocks:
             for block, at in blocks:
@@ -70,7 +69,6 @@ class Client:
         raise ServerError("The server broke off in the middle of its answer.")
 
     def _answer(self, path: str, body: dict[str, Any] | None) -> Generator[tuple[bytes, float], None, None]:
-        """Yield the blocks of an answer, each with the seconds since the request."""
         sent, size = time.perf_counter(), 0
         with self._response(path, body) as response:
             self._check(response)
@@ -112,7 +110,7 @@ class Client:
         self._due = min(self._until, time.monotonic() + SILENCE_S)
 
     def _watch(self, sockets: list[socket.socket], ended: threading.Event) -> None:
-        """Close the sockets of a request, even if the server is silent, once it is due, which may move meanwhile."""
+        """Close a request's sockets, even if the server is silent, once it is due, which may move."""
         while not ended.wait(max(0.01, self._due - time.monotonic())):
             if time.monotonic() >= self._due:
                 self._expired.set()
@@ -121,7 +119,7 @@ class Client:
                         each.shutdown(socket.SHUT_RDWR)
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise ServerError with the server's message unless the status is a success. A redirect is an error, too."""
+        """Raise ServerError with the server's message unless it succeeded. A redirect is an error."""
         if response.is_success:
             return
         message = ""
@@ -134,7 +132,7 @@ class Client:
         )
 
     def _excerpt(self, data: Any) -> str:
-        """Return the server's error message, shortened and printable; never return a message that contains the key."""
+        """Return the server's error message, shortened and printable, and never with the key."""
         data = data.get("error", data) if isinstance(data, dict) else data
         text = str(data.get("message", "") if isinstance(data, dict) else data)
         if self._key and self._key in text:

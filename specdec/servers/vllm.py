@@ -26,7 +26,7 @@ class VLLM:
         self._client = client
         counters = ""
         with contextlib.suppress(ServerError):  # some servers do not serve their metrics
-            counters = client.read("/metrics").decode(errors="replace")
+            counters = client.read_bytes("/metrics").decode(errors="replace")
         self.facts = Facts(
             kind="vLLM",
             version=answers.label(at(client.ask("/version"), "version")),
@@ -106,7 +106,7 @@ class VLLM:
             "repetition_penalty": 1.0,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
-            "seed": signed(params.seed),
+            "seed": (params.seed + 2**63) % 2**64 - 2**63,  # vLLM accepts signed integers of 64 bits
             "stop": list(params.stop),
             "ignore_eos": params.ignore_end,
             "return_token_ids": True,
@@ -119,7 +119,7 @@ class VLLM:
 
 
 def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...]:
-    """Read the tokens of a chunk. Drop log-probabilities unless they are of the sampled distribution (`exact`)."""
+    """Read a chunk's tokens. Drop log-probabilities that are not of the sampled distribution (`exact`)."""
     pieces = [answers.text(name, "tokens") for name in answers.listed(at(choice, "logprobs", "tokens") or [], "tokens")]
     token_ids = answers.integers(at(choice, "token_ids") or [])
     values = answers.listed(at(choice, "logprobs", "token_logprobs") or [], "log-probabilities")
@@ -144,7 +144,7 @@ def tokens(choice: Any, params: SamplingParams, exact: bool) -> tuple[Token, ...
 
 
 def finish(choice: Any) -> FinishReason | None:
-    """Translate the finish reason. `stop` means a stop string if `stop_reason` is text, otherwise an end token."""
+    """Translate the reason: `stop` means a stop string if `stop_reason` is text, else an end token."""
     reason = at(choice, "finish_reason")
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
@@ -154,7 +154,6 @@ def finish(choice: Any) -> FinishReason | None:
 
 
 def ending(reason: FinishReason, payload: Any) -> Ending:
-    """Read the counts of drafts, if the server reports any."""
     name, all_drafted = "counts of drafts", at(payload, "num_draft_tokens")
     if at(payload, "per_step_drafted") is None:
         if all_drafted is None:
@@ -173,8 +172,3 @@ def parse_token_id(name: str) -> int:
     if digits == name or not digits.isdecimal() or len(digits) > 10:
         raise answers.unreadable("token ids")
     return int(digits)
-
-
-def signed(seed: int) -> int:
-    """Wrap a seed to a signed integer of 64 bits, which is all that vLLM accepts."""
-    return (seed + 2**63) % 2**64 - 2**63

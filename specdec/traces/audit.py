@@ -18,7 +18,7 @@ from ..events import Committed, Distribution, Event, Finished, Position, Started
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
 from .cycle import AuditedCycle, BLOCK, cycles, is_lossless, LOSSLESS, lost_drafts, NOISE, REJECTION, start_of
-from .drawn import printable
+from .file import printable
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
 MAX_NAME = 40  # messages quote at most this many characters of a name from a trace

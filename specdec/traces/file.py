@@ -4,12 +4,13 @@ The live stream, downloads and recordings have this same format. Traces of older
 refused. A file can come from anyone, so each of its lines is checked.
 """
 
-from __future__ import annotations
-
 import json
+import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from html import escape
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
 from ..paths import write_text
 from .cycle import cycles, is_lossless, ShapeCheck, start_of
-from .drawn import draw
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,6 +30,16 @@ MAX_LANES = 3
 MAX_EXCERPT = 120  # characters that are shown of an error's reason or of a prompt
 FIELDS = {"run": str, "source": str, "prompt": str, "lanes": list}  # of the header; these are required
 FIELDS |= {"kind": str, "models": dict, "machine": dict, "created": str}
+MARKS = {"accepted": "✓", "rejected": "✗", "discarded": "·", "resampled": "↻", "bonus": "+1"}  # beside the colours
+STYLES = {
+    "accepted": "background:#cbeadf",
+    "rejected": "background:#f9cbb2;text-decoration:line-through",
+    "discarded": "background:#e8ebef",
+    "resampled": "background:#bfe0f7",
+    "bonus": "background:#f8e29a",
+}
+# Control characters (not tab and newline), line separators, marks that can reverse a line, and lone surrogates.
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class TraceError(ValueError):
@@ -80,7 +90,7 @@ class Trace:
         """The measured speed-up: seconds a token of plain decoding / of the speculative lane; None if unknown."""
         return Comparison.from_events(self.events).measured_speedup
 
-    def to_dataframe(self) -> DataFrame:
+    def to_dataframe(self) -> "DataFrame":
         """Return a row for each token that was drafted or that the target added, in the order of the events.
 
         Columns: lane, cycle, token (its id), piece, status (accepted, rejected, discarded; of the target's own token:
@@ -152,7 +162,7 @@ class Trace:
         write_text(Path(path), self.dumps())
 
     @classmethod
-    def loads(cls, text: str) -> Trace:
+    def loads(cls, text: str) -> "Trace":
         if len(text) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors can add a byte order mark and blank lines
@@ -171,7 +181,7 @@ class Trace:
         return cls(header, tuple(events))
 
     @classmethod
-    def load(cls, path: str | Path) -> Trace:
+    def load(cls, path: str | Path) -> "Trace":
         """Read a file. Raises TraceError if it is not a trace, OSError if it cannot be read."""
         try:
             return cls.loads(Path(path).read_bytes().decode())
@@ -190,6 +200,22 @@ def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
     """Return the path of a drafter's recording on one kind of text."""
     return folder / drafter.replace(":", ".") / f"{kind}.jsonl"
+
+
+def printable(text: str) -> str:
+    """Replace control characters, which models and servers can write, by their code points."""
+    return CONTROL_CHARACTERS.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
+
+
+def draw(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
+    """Render `tokens`, pairs (piece, status). Plain tokens have the status "". Figures that are None are left out."""
+    text = [f"<span>{escape(prompt)}</span>"]
+    for piece, status in tokens:
+        mark, style, visible = MARKS.get(status, ""), STYLES.get(status, ""), printable(piece).replace("\n", "↵")
+        text.append(f'<span title="{status}" style="color:#000;{style}">{escape(visible)}<small>{mark}</small></span>')
+    cells = {name: f"{x:.4g}" if isinstance(x, float) else str(x) for name, x in figures.items() if x is not None}
+    rows = [f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in cells.items()]
+    return f'<div style="white-space:pre-wrap">{"".join(text)}</div><table>{"".join(rows)}</table>'
 
 
 def line(event: Event) -> str:

@@ -54,7 +54,7 @@ class DraftModel(TrainableDraft):
         (rows, count), dtype = tokens.shape, self.dtype
         x = F.linear(F.embedding(tokens, self.embedding), self.reads.to(dtype)).float() * self.reads_scale
         head_dim = self.width // self.heads
-        angles = rotation(count, head_dim, ROPE_THETA, tokens.device, dtype)
+        angles = rotation(count, head_dim, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
         for layer in self.blocks:
             normed = F.rms_norm(x, (self.width,), layer.attention_norm, EPS).to(dtype)
@@ -114,9 +114,9 @@ def llama_config(vocabulary: int, width: int, inner: int, layers: int, heads: in
     }
 
 
-def rotation(count: int, size: int, theta: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def rotation(count: int, size: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return the cosines and sines of rotary embeddings.  # [count, size] each"""
-    rates = theta ** (-torch.arange(0, size, 2, device=device) / size)
+    rates = ROPE_THETA ** (-torch.arange(0, size, 2, device=device) / size)
     angles = torch.outer(torch.arange(count, device=device).float(), rates).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
@@ -128,7 +128,7 @@ def rotated(x: Tensor, cosines_and_sines: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def causal_mask(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return a causal mask with -inf where the column is later than the row.  # [count, count]"""
+    """Return a mask with -inf where the column is later than the row.  # [count, count]"""
     return torch.full((count, count), float("-inf"), dtype=dtype, device=device).triu(1)
 
 

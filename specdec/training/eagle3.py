@@ -1,8 +1,7 @@
 """Define the EAGLE-3 head (arXiv 2503.01840) for training; `drafters/eagle3.py` runs the trained head.
 
-The paper calls its method *training-time test*: from every token, training takes several steps, as drafting does. The
-first step reads the target's features. Each later step reads the state of the step before it, and predicts one token
-further ahead. All steps read tokens of the text, not drafted ones.
+In the paper's *training-time test*, training takes several steps from every token, as drafting does. The first reads
+the target's features, each later one the state of the step before it.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from ..drafters.eagle3 import default_taps
 from ..families.export import eagle3_config
 from ..models.reduced import MAP
 from ..models.transformer import Transformer
-from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, ROPE_THETA, rotated, rotation, START_SCALE
+from .draft_model import causal_mask, EPS, HEAD_DIM, llama_config, matrix, rotated, rotation, START_SCALE
 from .loss import layer_matrices, Reading, TrainableDraft
 
 STEPS = 4  # of training-time test; below `examples.EARLIEST`, so that each step predicts every learned token
@@ -50,7 +49,7 @@ class Eagle3(TrainableDraft):
         state = F.linear(features, self.fc.to(dtype)).float()
         padded = F.pad(tokens, (0, self.steps))
         embedded = F.rms_norm(F.embedding(padded, self.embedding).float(), (self.width,), self.word_norm, EPS).to(dtype)
-        cosines, sines = rotation(count + self.steps, self.head_dim, ROPE_THETA, tokens.device, dtype)
+        cosines, sines = rotation(count + self.steps, self.head_dim, tokens.device, dtype)
         mask = causal_mask(count, tokens.device, dtype)
         all_qkv, out, gate_up, down, writes = (
             weight.to(dtype) for weight in (self.qkv, self.out, self.gate_up, self.down, self.writes)

@@ -1,10 +1,8 @@
 """Store the token ids of texts that a target wrote. Each text is a prompt with its answer.
 
-A file is a NumPy archive of three arrays. `tokens` concatenates all texts, without the chat template's tokens before
-the prompt. `lengths` has the length of each text, and `starts` the index in the text where its answer begins.
+A file is a NumPy archive. `tokens` has all texts in a row, without the chat template's tokens before the prompt, and
+`lengths` the length of each, and `starts` the index where its answer begins.
 """
-
-from __future__ import annotations
 
 import random
 import zipfile
@@ -41,8 +39,6 @@ class Batch:
 
 
 class Examples:
-    """Texts, concatenated in one array."""
-
     def __init__(self, tokens: Numbers, is_answer: Numbers, lengths: Numbers) -> None:
         self.tokens, self.is_answer, self.lengths = tokens, is_answer, lengths
         self.offsets = np.cumsum(lengths) - lengths
@@ -54,7 +50,7 @@ class Examples:
     def answer_tokens(self) -> int:
         return int(self.is_answer.sum())
 
-    def select(self, which: Numbers) -> Examples:
+    def select(self, which: Numbers) -> "Examples":
         indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
         return Examples(self.tokens[indices], self.is_answer[indices], self.lengths[which])
 
@@ -105,7 +101,6 @@ def groups(ordered: Numbers, lengths: Numbers, size: int) -> list[Numbers]:
 
 
 def save(texts: Sequence[Text], path: Path) -> None:
-    """Write a file of texts, completely or not at all."""
     tokens = np.concatenate([np.array(text.tokens, dtype=np.int64) for text in texts])
     dtype = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
@@ -117,8 +112,7 @@ def save(texts: Sequence[Text], path: Path) -> None:
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
     """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens.
 
-    Duplicates are dropped; otherwise a draft could be measured on a text that it has learned. Raises Refused for a
-    file that is no archive of texts, or that has ids beyond the vocabulary.
+    Duplicates are dropped: a draft could be measured on a text that it has learned. Raises Refused for a wrong file.
     """
     begin, texts = np.array(before, dtype=np.int64), dict[bytes, tuple[Numbers, Numbers]]()
     for path in paths:

@@ -92,8 +92,7 @@ def fit(
     """Train for `seconds`, but at least `least_steps`, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters, from the checkpoint on if there is one. `batches` yields each
-    batch with its number of tokens. At the start, at intervals and at the end, a checkpoint is written, if a step was
-    made, and `measure` is called while the model has the averaged weights.
+    batch with its number of tokens. At intervals, the state is saved and `measure` called, with the averaged weights.
     """
     device = next(model.parameters()).device
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
@@ -157,7 +156,7 @@ def fit(
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file under a temporary name, then rename it, so that `path` is never incomplete."""
+    """Let `write` make a file, then rename it, so that `path` is never incomplete."""
     new = path.with_name(f".{path.name}")
     write(new)
     new.replace(path)

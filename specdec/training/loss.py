@@ -22,7 +22,7 @@ PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places (see `Reading`) whose log
 
 
 def precision(device: str) -> torch.dtype:
-    """Return the dtype of matrix products: bfloat16 if the hardware multiplies it, otherwise float32."""
+    """Return the dtype of matrix products, in training and in the target."""
     return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
 
 
@@ -74,7 +74,6 @@ class TrainableDraft(nn.Module):
         return total
 
     def matrices(self) -> list[nn.Parameter]:
-        """Return the parameters that Muon trains."""
         return [parameter for parameter in self.parameters() if parameter.dim() == 2]
 
 
@@ -88,9 +87,8 @@ def layer_matrices(qkv: Iterable[Tensor], out: Tensor, gate_up: Tensor, down: Te
 class Divergence(torch.autograd.Function):
     """Computes KL(p ‖ q) plus the total variation between p and q, which is the probability of a rejection.
 
-    p is the target's and q the drafter's distribution over `draft_ids` at TEMPERATURE. The loss is a mean over places,
-    and a sum over the tokens of a draft, weighted with `DECAY`. DistillSpec (arXiv 2310.08461) compares such
-    divergences. `forward` computes the gradient, because autograd would store thousands of logits for each place.
+    It is a mean over places, and a sum over a draft's tokens, weighted with `DECAY`. DistillSpec (arXiv 2310.08461)
+    compares such losses. `forward` computes the gradient, as autograd would store thousands of logits for each place.
     """
 
     @staticmethod
@@ -131,7 +129,7 @@ def slices(count: int, device: torch.device) -> list[slice]:
 
 
 def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
-    """Return log-probabilities at TEMPERATURE.  # [n, width], [V, width] -> float32 [n, V]"""
+    """Return log-probabilities of `draft_ids` at TEMPERATURE.  # [n, width], [V, width] -> float32 [n, V]"""
     return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
 
 

@@ -1,4 +1,4 @@
-"""Run the frozen target over many texts at once, all at the same position; `Transformer` runs one text at a time."""
+"""Run the frozen target over many texts at once, all at the same position; `Transformer` runs one."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CLEARLY = 0.8  # all threads compute if they need less than this share of one th
 
 
 def choose_threads() -> None:
-    """Compute with one thread where that is faster: a product waits for all its threads, and other programs run."""
+    """Compute with one thread where that is faster: a product waits for its slowest thread."""
     x, matrix, seconds = torch.ones(64, 512), torch.ones(512, 512), dict.fromkeys((1, THREADS), 0.0)
     for count in (1, THREADS) * 5:  # in turn, as a short moment may be quiet
         torch.set_num_threads(count)
@@ -41,8 +41,7 @@ def hidden_states(
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the states after the last layer, and the inputs of the layers `taps`.
 
-    The tap `target.depth` means the states after the last layer. A given `cache` holds `start` tokens and is extended.
-
+    A given `cache` holds `start` tokens and is extended.
     # [rows, n] -> [rows, n, width], len(taps) × [rows, n, width]
     """
     rows, count = tokens.shape

@@ -1,4 +1,4 @@
-"""Train a drafter for any target that our own decoder runs (`specdec train`). The target can write the examples."""
+"""Train a drafter for any target of our own decoder (`specdec train`). The target can write the examples."""
 
 import json
 import random
@@ -66,8 +66,7 @@ def train(
     """Write examples, train a drafter on them, and store its best state in `out`. Return the last measured figures.
 
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
-    continues with the examples and weights there. Raises Refused if the arguments or the files cannot be used, or
-    if earlier examples are of another target, or earlier weights of other settings.
+    continues with the examples and weights there. Raises Refused for wrong arguments, or those of another training.
     """
     if method not in METHODS:
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
@@ -93,7 +92,7 @@ def train(
     assert isinstance(model, Transformer)
     (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
     write_whole(out / SETTINGS, lambda path: path.write_text(json.dumps(settings), encoding="utf-8"))
-    # The seed counts the files and steps of earlier calls, so that this call does not repeat their random numbers.
+    # The seed counts files and steps of earlier calls, so that their random numbers are not repeated.
     seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
 
     def read_examples() -> example_files.Examples:
@@ -161,7 +160,7 @@ def train(
 
 
 def acceptance(figures: dict[str, Any]) -> str:
-    """Return the figures of a draft's tokens on texts that it did not learn from, the first token's first."""
+    """Return the figures of a draft's tokens on held-out texts, the first token's first."""
     greedy, sampled = (" ".join(f"{share:.3f}" for share in figures[name]) for name in ("agreement", "overlap"))
     return f"accepted when greedy {greedy}, at temperature {TEMPERATURE} {sampled}"
 

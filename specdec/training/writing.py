@@ -1,8 +1,7 @@
 """Let a target write the texts from which its drafters learn: prompts and answers, many at once.
 
 Unless the caller passes prompts, the target writes them after the header of a user's turn, as in Magpie (Xu et al.,
-arXiv 2406.08464). Most of these prompts begin with words from `assets/openings.txt`. Without a chat template,
-the target continues the caller's prompts, or writes without a prompt.
+arXiv 2406.08464). Without a chat template, it continues the caller's prompts, or writes without a prompt.
 """
 
 import json
@@ -55,7 +54,7 @@ class Writer:
         lines = (paths.ASSETS / "openings.txt").read_text(encoding="utf-8").splitlines()
         self.openings = [family.tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
         questions = json.loads((paths.ASSETS / "questions.json").read_text(encoding="utf-8"))
-        # Prompts that `is_new` rejects: those written before, and those with which drafters are measured.
+        # Prompts that were written before, or with which drafters are measured.
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
         self.dropped = Counter[str]()  # why prompts and answers were not used
 
@@ -79,7 +78,7 @@ class Writer:
             yield [[]] * self.rows, [1.0] * self.rows  # texts without a prompt
 
     def new_prompts(self, stop: Stop) -> list[list[int]]:
-        """Let the target write prompts. Return the usable ones, each with the template's tokens after it."""
+        """Let the target write prompts. Return the usable ones, with the template's tokens after each."""
         beginnings = [
             self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
@@ -93,7 +92,7 @@ class Writer:
         return usable
 
     def is_new(self, prompt: Sequence[int]) -> bool:
-        """Return whether the prompt is readable, varied, not too short and not in `used`. If so, add it to `used`."""
+        """Return whether the prompt is readable, varied and not in `used`. If so, add it."""
         text = self.family.tokenizer.decode(list(prompt), skip_special_tokens=False).strip()
         readable = all(character.isprintable() or character == "\n" for character in text) and "\ufffd" not in text
         if len(prompt) < MIN_PROMPT or not readable or not is_varied(prompt) or text.lower() in self.used:
@@ -102,7 +101,7 @@ class Writer:
         return True
 
     def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Text]:
-        """Let the target answer the prompts. Yield the texts whose answers are long enough and do not loop."""
+        """Let the target answer. Yield the texts whose answers are long enough and do not loop."""
         beginnings = [[*self.before, *prompt] for prompt in prompts]
         for row, tokens in self.continued(beginnings, MAX_ANSWER, temperatures[: len(beginnings)], stop):
             text = Text(tokens[len(self.before) :], len(prompts[row]))
@@ -151,7 +150,6 @@ class Writer:
             states = hidden_states(target, rows[:, position : position + 1], cache=cache, start=position)[0]
 
     def drops(self, fault: str, is_there: bool) -> bool:
-        """Count a fault for which a text is dropped, if it is there."""
         self.dropped[fault] += is_there
         return is_there
 
@@ -160,7 +158,7 @@ class Writer:
 
 
 def tokens_around(family: Family) -> tuple[list[int], list[int]]:
-    """Return the tokens before each prompt (at least one), and the tokens after it (none without a template)."""
+    """Return the tokens before each prompt (at least one), and after it (none without a template)."""
     before, after = family.chat.around(family.tokenizer) if family.chat else (list(family.prefix), [])
     return before or [min(family.end_tokens, default=0)], after
 

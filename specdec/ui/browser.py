@@ -1,9 +1,11 @@
 """Serve the page's scripts, and the files of the engine that runs in the browser.
 
-Those of models are written when first needed, and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
+Scripts import each other as `#page/FOLDER/NAME.js`, which an import map resolves. Models are written when first needed,
+and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
 """
 
 import functools
+import hashlib
 import json
 import subprocess
 import tempfile
@@ -18,19 +20,75 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .. import children
-from ..families import hub, presets
+from ..families import hub, presets, smollm2
 from ..methods import ACCEPTANCE, EMBEDDED, IN_BROWSER, METHODS
+from ..paths import FAMILY
 from ..settings import Setting, SETTINGS
-from .menu import FAMILY
-from .scripts import built_in, folder, layers, sources
-from .text import of_drafters, read_json, strings
+from .text import as_json, of_drafters, PAGE, read_json, strings
 
+FIRST = ("race", "shared/head", "shared/arrival", "shared/local", "handlers/changed")  # needed at the first click
+ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%#\n"})  # what addresses cannot contain
 NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeric settings of the browser's engine
 # Assumed for prompt lookup, about the median of the rates that docs/results.md lists for it on SmolLM2: 0.17 to 0.52.
 COPIED = 0.3
 DEADLINE_S = 120.0  # for writing the models, which takes ten seconds on a busy machine
 _making = threading.Lock()
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+
+
+@functools.cache
+def sources() -> dict[str, str]:
+    return {path.relative_to(PAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PAGE.glob("*/*.js"))}
+
+
+@functools.cache
+def layers() -> dict[str, bytes]:
+    """Read the WebAssembly builds of `native.cpp`, by their names."""
+    return {path.stem: path.read_bytes() for path in sorted((PAGE / "engine").glob("*.wasm"))}
+
+
+def built_in() -> list[Path]:
+    """List the files of the models that the browser's engine has without the Hub."""
+    parts = ("target", "draft_model", "tokenizer")
+    return [path for part in parts for path in sorted((FAMILY / part).glob("*.*"))]
+
+
+@functools.cache
+def folder() -> str:
+    """Return the address below which the app serves these files. It changes when one does."""
+    digest = hashlib.sha256("".join([*sources().values(), smollm2.SHA256]).encode() + b"".join(layers().values()))
+    for path in built_in():
+        digest.update(path.read_bytes())
+    return f"/page/{digest.hexdigest()[:16]}"
+
+
+def link_modules() -> str:
+    """Write an app's page's import map, and preload links for the modules of `FIRST`."""
+    names = [name for name in sources() if name.startswith(FIRST)]
+    preloads = "".join(f'<link rel="modulepreload" href=".{folder()}/{name}">' for name in names)
+    places = import_map({"#page/": f".{folder()}/"})
+    return f'<script type="importmap">{places}</script>{preloads}'
+
+
+def inline_modules(*prefixes: str) -> str:
+    """Write the import map of a page that is one file, with its modules as `data:` addresses."""
+    names = [name for name in sources() if name.startswith(prefixes)]
+    return f'<script type="importmap">{import_map(inlined(*names))}</script>'
+
+
+def carrying(*names: str) -> str:
+    """Write a script that adds an import map with these modules to its page."""
+    text = as_json(import_map(inlined(*names)))
+    script = f'Object.assign(document.createElement("script"), {{ type: "importmap", textContent: {text} }})'
+    return f"document.head.append({script});\n"
+
+
+def inlined(*names: str) -> dict[str, str]:
+    return {f"#page/{name}": f"data:text/javascript,{sources()[name].translate(ESCAPES)}" for name in names}
+
+
+def import_map(places: dict[str, str]) -> str:
+    return as_json({"imports": places}).replace("<", "\\u003c")
 
 
 def settings_there(families: Sequence[str]) -> dict[str, Any]:
@@ -46,7 +104,7 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
 
 
 def acceptance(name: str) -> dict[str, list[float]]:
-    """Return a drafter's acceptance by position, greedy and sampled, as `lanes.default` takes it."""
+    """Return a drafter's acceptance by position, greedy and sampled, as `lanes.probe` takes it."""
     trained = read_json(FAMILY / METHODS[name].folder / "config.json").get("trained", {})
     return {kind: trained.get(kind) or [ACCEPTANCE.get(name, COPIED)] for kind in ("agreement", "overlap")}
 
@@ -77,7 +135,7 @@ def listed(family: str, models: Mapping[str, bytes]) -> dict[str, dict[str, Any]
 def made(family: str) -> dict[str, bytes]:
     """Write a family's models, and return their files by name. Raises OSError, SubprocessError."""
     with tempfile.TemporaryDirectory() as place:
-        with children.start("specdec.families.browser", family, place, stdout=subprocess.DEVNULL) as child:
+        with children.start("specdec.families.export", family, place, stdout=subprocess.DEVNULL) as child:
             try:
                 if status := child.wait(DEADLINE_S):
                     raise subprocess.CalledProcessError(status, child.args)

@@ -25,11 +25,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..traces.file import escaped
+from .browser import link_modules
 from .components.drawn import player_words
-from .gateway.language import preferred, supported
+from .gateway.cache import preferred, supported
+from .gateway.gradio_private import fonts
 from .gateway.visitors import LEADS
-from .scripts import link_modules
-from .standalone import fonts
 from .text import as_json, asset, filled, speaking, strings, TAGS
 
 PATH = "/class"

@@ -62,7 +62,6 @@ def drafters(target: str = EMBEDDED) -> list[str]:
 
 
 def is_ours(target: str) -> bool:
-    """Say whether `target` is the embedded target, in any precision."""
     return target == EMBEDDED or target in ROUNDED
 
 

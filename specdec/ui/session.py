@@ -1,8 +1,8 @@
 """Give the page access to the engine.
 
 The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
-would distort each other's times. Our own queue (`gateway/turns.py`) shows visitors their place; Gradio's does not.
-Gradio can cancel a generator only between two yields. Therefore those here yield every half second, if only "".
+would distort each other's times. Our own queue (`gateway/visitors.py`) shows visitors their place. Gradio cancels a
+generator only between two yields, so those here yield every half second, if only "".
 """
 
 import contextlib
@@ -22,8 +22,7 @@ from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from ..process import EngineProcess, ProcessDied
 from ..settings import RunRequest
 from . import recorded
-from .gateway.turns import Ticket, Turns
-from .gateway.visitors import has_queue_priority, RateLimit, visitor_address
+from .gateway.visitors import has_queue_priority, RateLimit, Ticket, Turns, visitor_address
 from .text import kind_of, language, of_drafters, sentences, strings, translate, translated
 
 LOOK_EVERY_S = 0.5  # how often a waiting visitor checks the queue, or another visitor's download
@@ -36,10 +35,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the page is told of a run or certificate; `name` says what `text` is.
+    """What the page is told of a run or certificate: lines, or a sentence beside the button.
 
-    `lines` are those of a run, or the state of a certificate as JSON; "" is a heartbeat. Other answers are a sentence
-    beside the button, and how much is done of what they name; the last is `done`, `cut` (at the deadline) or `error`.
+    `lines` are a run's, or a certificate's state as JSON; "" is a heartbeat. The last is `done`, `cut` or `error`.
     """
 
     name: Literal["lines", "waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
@@ -62,7 +60,7 @@ class Session:
         self._warming_up = False
 
     def run(self, request: RunRequest) -> Generator[Answer, None, None]:
-        """Run all lanes live. Closing the iterator stops the run when the engine sends its next lines or step."""
+        """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
         remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
         try:
             self.check_rate()
@@ -129,7 +127,6 @@ class Session:
             yield last_answer(error, seconds)
 
     def check_rate(self) -> None:
-        """Raise Refused if this visitor asks too often."""
         address = visitor_address()
         if address and (seconds := self.rate_limit.wait_s(address)):
             raise Refused(say("often", seconds=math.ceil(seconds)))
@@ -146,7 +143,6 @@ class Session:
             self.machine.leave(ticket)
 
     def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Answer]:
-        """Wait for the ticket's turn, and yield answers with the expected wait."""
         while place := self.machine.poll(ticket):
             count, seconds = place
             waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))

@@ -1,7 +1,7 @@
-"""Write the page as files that any web server can serve. It has the app's tabs, and computes runs in the browser.
+"""Write the page as files for any web server. It has the app's tabs, and computes runs in the browser.
 
-Gradio's components become markup, whose scripts `assets/page/site/host.js` mounts. A page opened from disk may not
-fetch files. Therefore data are scripts that set `specdec[NAME]`, and the import map contains most modules.
+`assets/page/site/host.js` mounts the components' scripts. A page opened from disk may not fetch files: data are scripts
+that set `specdec[NAME]`, and the import map contains most modules.
 """
 
 import html
@@ -18,11 +18,11 @@ from ..methods import EMBEDDED
 from ..settings import SETTINGS
 from ..traces.file import MAX_BYTES, recording
 from . import browser, menu, recorded, text
+from .browser import carrying, layers, sources
 from .build import page
 from .gateway import cache
+from .gateway.gradio_private import fonts
 from .request import PAIRS
-from .scripts import carrying, layers, sources
-from .standalone import fonts
 from .tabs import TABS
 from .text import as_json, asset, ENGLISH, filled, language, LANGUAGES, of_drafters, prompts, speaking, strings, TAGS
 from .theme import STYLES
@@ -42,10 +42,9 @@ def write(
     base: str = "",
     families: Sequence[str] = (EMBEDDED,),
 ) -> int:
-    """Write the site, also over an earlier one. Return its size in bytes.
+    """Write the site, also over an earlier one, and return its size in bytes. Raises Refused if it cannot.
 
-    `models` makes a family's files (`families.browser.files`). `base` is the page's future address, for previews of
-    links. Raises Refused if the folder cannot be created, or contains other files.
+    `models` makes a family's files (`families.export`). `base` is the page's future address, for previews of links.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / STYLE).is_file():
         raise Refused(f"{folder} contains files that are no SpecDec site; name a new or an empty folder")
@@ -138,7 +137,7 @@ class Sheet:
             "site/index.html",
             words=self.words,
             language=TAGS[language()],
-            head=cache.tags(language(), f"{base}/preview.png" if base else f"{self.to_root}preview.png"),
+            head=cache.tags(f"{base}/preview.png" if base else f"{self.to_root}preview.png"),
             up=self.to_root,
             body=self.body,
             foot=self.words["foot"].format(version=version),

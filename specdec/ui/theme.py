@@ -10,9 +10,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from . import browser
 from .classroom import Classroom, Room
-from .gateway.cache import Cache
+from .gateway.cache import Cache, LanguageRedirect
 from .gateway.guard import allowed_hosts, Guard, trusted_proxies
-from .gateway.language import LanguageRedirect
 from .tabs import TABS
 from .text import asset, PAGE
 

@@ -17,7 +17,7 @@ from specdec.events import Committed, Event, Finished, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
-from specdec.lanes.default import choose, expected_tokens
+from specdec.lanes.probe import choose, expected_tokens
 from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused

@@ -8,7 +8,7 @@ from specdec import exposure
 from specdec.events import Drafted
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
-from specdec.lanes.default import choose
+from specdec.lanes.probe import choose
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
 from specdec.settings import RunRequest

@@ -94,7 +94,7 @@ def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch, tmp_path) -> 
         (tmp_path / "models" / "smollm2" / name).mkdir(parents=True)
         (tmp_path / "models" / "smollm2" / name / "config.json").write_text("{}")
     methods = "draft_model adaptive eagle3 eagle3:tree suffix prompt_lookup quantised"
-    assert presets.smollm2_pair().methods == tuple(methods.split())
+    assert presets.parse_pair("smollm2").methods == tuple(methods.split())
 
 
 @pytest.mark.skipif(smollm2.find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")

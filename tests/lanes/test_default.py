@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from specdec.lanes import probe
-from specdec.lanes.default import Choice, choose
+from specdec.lanes.probe import Choice, choose
 from specdec.messages import Refused
 from specdec.methods import inner_drafter
 from specdec.types import Costs

@@ -13,8 +13,8 @@ import torch
 
 from specdec.events import to_dict
 from specdec.families import hub
-from specdec.families.browser import files
 from specdec.families.chat import Chat, load_chat
+from specdec.families.export import browser_files
 from specdec.families.published import load_tokenizer
 from specdec.families.smollm2 import find
 from specdec.families.smollm2 import NAME as SMOLLM2
@@ -67,7 +67,7 @@ def test_the_browser_has_our_bits_and_our_runs(tmp_path, name: str, runs: int) -
     assert native.library() is not None, "the bits are those of native.cpp"
     family = load_pair(SMOLLM2, dtype=GGUF) if name == SMOLLM2 else load("embedded", INT7)
     rows = family.target.forward(TOKENS, family.target.new_cache(64), (), len(TOKENS)).tolist()
-    written = {file.upper(): data for file, data in files(family.name).items()} | {
+    written = {file.upper(): data for file, data in browser_files(family.name).items()} | {
         "LOGITS": json.dumps({"tokens": TOKENS, "rows": rows}).encode(),
         "RUNS": json.dumps([run(number, family) for number in range(runs)]).encode(),
     }

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from specdec.ui import browser, scripts
+from specdec.ui import browser
 
 FILES = {"target": b"t" * 9, "draft": b"d", "tokenizer": b"{}"}
 
@@ -23,13 +23,13 @@ def client(monkeypatch):
 
 
 def test_scripts_and_models_are_served_for_good_and_nothing_else_is(client):
-    place = scripts.folder()
+    place = browser.folder()
     told = client.get(f"{place}/engine/embedded.json").json()
-    assert told.keys() == {*FILES, *scripts.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
+    assert told.keys() == {*FILES, *browser.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
     for one in told.values():
         found = client.get(f"{place}/engine/{one['path']}")
         assert len(found.content) == one["size"] and "immutable" in found.headers["cache-control"]
-    for name, text in scripts.sources().items():
+    for name, text in browser.sources().items():
         script = client.get(f"{place}/{name}")
         assert script.headers["content-type"].startswith("text/javascript") and script.text == text
     assert client.head(f"{place}/engine/embedded.draft").status_code == 200
@@ -50,19 +50,19 @@ def test_the_scripts_learn_how_often_a_drafter_is_right(monkeypatch, tmp_path):
 
 
 def test_every_import_leads_to_a_module_and_a_page_that_carries_some_carries_what_they_import():
-    sources = scripts.sources()
+    sources = browser.sources()
     named = {name: re.findall(r'(?:from|import)\(? ?"#page/([^"]+)"', text) for name, text in sources.items()}
     assert sum(map(len, named.values())) > 200
     assert [one for all_ in named.values() for one in all_ if one not in sources] == []
-    page = scripts.inline_modules("race/", "step/", "shared/arrival")
+    page = browser.inline_modules("race/", "step/", "shared/arrival")
     carried = [one for one in sources if f'"#page/{one}"' in page]
     assert [one for name in carried for one in named[name] if one not in carried] == []
 
 
 @pytest.mark.long
 def test_the_models_are_those_of_the_package(tmp_path):
-    from specdec.families.browser import files
+    from specdec.families.export import browser_files
 
     browser.made.cache_clear()
     found = browser.made("embedded")
-    assert found == files("embedded") and browser.made("embedded") is found
+    assert found == browser_files("embedded") and browser.made("embedded") is found

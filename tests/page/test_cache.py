@@ -138,4 +138,4 @@ def test_the_page_names_gradios_scripts_and_they_are_there(address) -> None:
     assert all((gradio_private.FRONTEND / "assets" / name).is_file() for name in names)
     page = httpx.get(address, headers={"Accept-Language": "en"}).text
     assert all(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' in page for name in names)
-    assert gradio_private.font("IBMPlexSans/IBMPlexSans-Regular") and gradio_private.font("none") is None
+    assert gradio_private.fonts().count("@font-face") == len(gradio_private.FONTS)

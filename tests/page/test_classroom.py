@@ -14,7 +14,7 @@ from specdec.cli import main
 from specdec.ui import classroom
 from specdec.ui.classroom import address, Classroom, invitation, reachable, Room
 from specdec.ui.gateway.visitors import LEADS
-from specdec.ui.standalone import asset
+from specdec.ui.text import asset
 from specdec.ui.theme import launch_settings
 
 RUN, OTHER = "0123456789abcdef", "fedcba9876543210"

@@ -21,11 +21,10 @@ from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
 from specdec.ui.build import build
-from specdec.ui.components.traces import open_trace
-from specdec.ui.gateway.language import LanguageRedirect, PATHS, preferred
+from specdec.ui.components.traces import open_trace, standalone
+from specdec.ui.gateway.cache import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.session import chosen_line, session
-from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels, race
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun

@@ -11,7 +11,7 @@ from gradio_client import Client
 from specdec import exposure
 from specdec.exposure import Host, limits, OWN, PUBLIC
 from specdec.traces.file import Trace
-from specdec.ui.gateway import turns, visitors
+from specdec.ui.gateway import visitors
 from specdec.ui.session import session
 from specdec.ui.theme import launch_settings
 from tests import toyrun
@@ -70,7 +70,7 @@ def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(addre
 
 def test_a_full_line_leaves_the_page_awake_and_refuses_with_a_sentence(address, engine, monkeypatch):
     assert launch_settings()["max_threads"] > limits().waiting + 20
-    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=10 - turns.PLACES_OF_LEADER))
+    monkeypatch.setattr(visitors.exposure, "limits", lambda: replace(OWN, waiting=10 - visitors.PLACES_OF_LEADER))
     client = Client(address, verbose=False)
     jobs = [client.submit("hello", api_name="/run") for _ in range(12)]
     until(lambda: in_line() == 11)

@@ -7,8 +7,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from specdec.ui.gateway.cache import PICTURE, with_first_screen
-from specdec.ui.gateway.language import PATHS
+from specdec.ui.gateway.cache import PATHS, PICTURE, with_first_screen
 from specdec.ui.text import LANGUAGES, speaking, strings
 
 META = re.compile(r'<meta (?:name|property)="([^"]+)" content="([^"]*)"')

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import RepoCard
 
 from specdec.cli import main
-from specdec.families.browser import files
+from specdec.families.export import browser_files
 from specdec.ui import site
 from specdec.ui.tabs import TABS
 from specdec.ui.text import LANGUAGES
@@ -25,7 +25,7 @@ def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     (folder / "assets").mkdir()
     (folder / site.STYLE).write_text("/* an earlier one */", encoding="utf-8")
-    size = site.write(folder, "1.0", files, "https://host.example/some/path/")
+    size = site.write(folder, "1.0", browser_files, "https://host.example/some/path/")
     assert size == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= WHOLE
     return folder
 

@@ -10,8 +10,8 @@ import pytest
 
 from specdec.traces.file import MAX_BYTES, Trace
 from specdec.ui.components import traces
+from specdec.ui.components.traces import standalone
 from specdec.ui.request import from_link
-from specdec.ui.standalone import standalone
 from specdec.ui.tabs import race
 from specdec.ui.text import ASSETS
 from tests import nodejs, toyrun

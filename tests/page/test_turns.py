@@ -13,15 +13,15 @@ from starlette.requests import Request
 
 from specdec import exposure
 from specdec.exposure import Host, OWN
-from specdec.ui.gateway import turns, visitors
-from specdec.ui.gateway.turns import Ticket, Turns
+from specdec.ui.gateway import visitors
+from specdec.ui.gateway.visitors import Ticket, Turns
 
 MOST = 8
 
 
 @pytest.fixture
 def line(monkeypatch) -> Turns:
-    monkeypatch.setattr(turns, "limits", lambda: replace(OWN, waiting=MOST))
+    monkeypatch.setattr(visitors.exposure, "limits", lambda: replace(OWN, waiting=MOST))
     return Turns({"run": 6.0})
 
 
@@ -65,7 +65,7 @@ def test_no_address_fills_the_line_and_a_full_one_has_a_place_for_who_leads(line
     assert line.join("run", "one more") is None
     (teacher,) = joined(line, "a", leads=True)
     assert line.poll(teacher) is None
-    joined(line, *["a"] * (turns.PLACES_OF_LEADER - 1), leads=True)
+    joined(line, *["a"] * (visitors.PLACES_OF_LEADER - 1), leads=True)
     assert line.join("run", "a", True) is None  # each waits in a thread of the page
 
 

@@ -24,7 +24,7 @@ from specdec.methods import ADAPTIVE, METHODS, RULE_FACTS
 from specdec.process import ProcessDied
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
-from specdec.ui import menu, recorded, request, scripts, text
+from specdec.ui import browser, menu, recorded, request, text
 from specdec.ui.build import build
 from specdec.ui.components.drawn import player_words
 from specdec.ui.session import Answer, session
@@ -142,13 +142,13 @@ GROUP = re.compile(r"\b(labels|says|notation|\w+Texts) = texts\.(\w+)(?=[,;])") 
 
 
 def sent(folder):
-    return "".join(text for name, text in scripts.sources().items() if name.startswith(folder))
+    return "".join(text for name, text in browser.sources().items() if name.startswith(folder))
 
 
 @pytest.mark.parametrize("tab", ["race", "theory", "step"])
 def test_every_string_that_a_script_asks_for_exists(tab):
     words, asked = player_words() if tab == "race" else text.strings(tab), 0
-    for script in (source for name, source in scripts.sources().items() if name.startswith(f"{tab}/")):
+    for script in (source for name, source in browser.sources().items() if name.startswith(f"{tab}/")):
         for group, key in re.findall(r"(?<![.\w])texts\.([a-z_]\w*)(?:\.([a-z_]\w*))?", script):
             assert group in words, group
             assert not key or not isinstance(words[group], dict) or key in words[group], (group, key)

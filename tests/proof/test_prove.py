@@ -139,7 +139,7 @@ def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path, source: str, s
 
 
 def test_the_shipped_loop_proves_itself(capsys, some) -> None:
-    assert prove.prove_rule() == 0
+    assert prove.prove() == 0
     out = capsys.readouterr().out
     assert "single cycles (vocabularies)" in out
     assert "larger toys left out" in out.splitlines()[-4]
@@ -150,7 +150,7 @@ def test_a_distribution_that_is_none_is_no_proof(monkeypatch) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: [])
     monkeypatch.setattr(prove, "groups", few)
-    assert prove.prove_rule() == 1
+    assert prove.prove() == 1
 
 
 def test_paths_have_all_the_probability_and_too_many_are_refused_not_cut() -> None:

@@ -36,7 +36,7 @@ class Wrong:
     def ask(self, path: str, body: Any = None) -> Any:
         return self.spoiled(parsed("".join(self.told(path, body)).encode()))
 
-    def read(self, path: str) -> bytes:
+    def read_bytes(self, path: str) -> bytes:
         return "".join(self.told(path, None)).encode()
 
     def events(self, path: str, body: Any) -> Iterator[tuple[Any, float]]:

@@ -6,8 +6,7 @@ import pytest
 
 from specdec.events import Failed
 from specdec.traces.cycle import cycles
-from specdec.traces.drawn import MARKS
-from specdec.traces.file import Trace
+from specdec.traces.file import MARKS, Trace
 from tests import toyrun
 
 

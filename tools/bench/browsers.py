@@ -20,12 +20,11 @@ from typing import Any
 
 import pandas
 
-from specdec.families.browser import files
+from specdec.families.export import browser_files
 from specdec.families.smollm2 import find
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.methods import EMBEDDED
-from specdec.ui.browser import listed
-from specdec.ui.scripts import layers, sources
+from specdec.ui.browser import layers, listed, sources
 from specdec.ui.text import prompts
 
 from .options import Options
@@ -62,7 +61,7 @@ def report(options: Options) -> dict[str, Any]:
 
 def write(folder: Path, family: str, options: Options) -> None:
     """Write the page and the files that it fetches."""
-    model_files, all_prompts = files(family), prompts()
+    model_files, all_prompts = browser_files(family), prompts()
     fields = ("kind", "prompts", "drafter", "k", "tokens", "repeats")
     rows = [
         dict(zip(fields, (kind, all_prompts[kind][:PROMPTS], *drafter, options.tokens, options.repeats), strict=True))

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from specdec import children
-from specdec.bench.measure import Case, measure_pairs, params_for, row, run
+from specdec.bench.measure import Case, measure_pairs, row, run
 from specdec.bench.suites import commit, PROMPTS, QUESTIONS
 from specdec.engine import Engine
 from specdec.families import smollm2
@@ -139,7 +139,7 @@ def embedded(at: Scale) -> Iterator[Row]:
 
 
 def is_greedy_text_identical(engine: Engine, prompt: str, tokens: int) -> bool:
-    params = params_for(0.0, tokens, 0)
+    params = Case("draft_model", "story", 0.0, 4).params(tokens, 0)
     return run(engine, prompt, "draft_model", 4, params).ids == run(engine, prompt, "none", 0, params).ids
 
 

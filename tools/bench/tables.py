@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from specdec.bench.digest import changed
+from specdec.bench.suites import changed
 from specdec.proof.black_box import noticed_bias
 from specdec.servers.certificate import alarm_of_each
 from specdec.ui.results import SHOWN

@@ -1,4 +1,4 @@
-/* Measures what drafting costs in this browser, and chooses the draft depth K as `specdec/lanes/default.py` does. */
+/* Measures what drafting costs in this browser, and chooses the draft depth K as `specdec/lanes/probe.py` does. */
 
 import { RandomSampler } from "./random.js";
 import { probabilities } from "./sampling.js";

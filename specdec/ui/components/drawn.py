@@ -32,14 +32,13 @@ def drawn(
 ) -> gr.HTML:
     """Add a component that `assets/page/NAME.js` draws into NAME.html or, with words in it, a `template`.
 
-    The script can trigger `events`, and reads `properties` from `props`. By default, `words` are the texts of the last
-    part of `name`. Dicts and lists are sent as JSON, because Gradio's proxies are slow.
+    The script can trigger `events`, and reads `properties` from `props`. By default, `words` are the texts of its tab.
     """
     properties["words"] = strings(name.rpartition("/")[2]) if words is None else words
     texts = {
         key: as_json(content)
         for key, content in properties.items()
-        if isinstance(content, (dict, list)) and key != "server_functions"
+        if isinstance(content, (dict, list)) and key != "server_functions"  # Gradio's proxies are slow
     }
     mount = f'import("#page/{name}.js").then((part) => part.mount(element, props, watch, trigger, server));'
     return gr.HTML(
@@ -112,8 +111,8 @@ def lines(texts: Sequence[str], **more: Any) -> None:
 def table(caption: str, columns: dict[str, str], value: Any, **more: Any) -> None:
     """Draw a table that can be sorted. `columns` maps names to headings.
 
-    `value` has the rows; with `choices`, the rows of each table. A cell is words, a figure, a figure with the ends of
-    its interval, or None. With `even`, figures are tinted by how far they are above or below it.
+    A cell is words, a figure, a figure with the ends of its interval, or None. Figures are tinted by how far they are
+    above or below `even`. With `choices`, `value` has the rows of each table.
     """
     digits = [DIGITS.get(name, 2) for name in columns]
     drawn("shared/table", value, {}, caption=caption, heads=list(columns.values()), digits=digits, **more)

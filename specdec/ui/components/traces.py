@@ -1,6 +1,7 @@
 """Answer `assets/page/traces/traces.js`, which saves, shares and opens runs."""
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,11 +14,14 @@ from ...settings import REQUIRED, SETTINGS
 from ...traces.audit import audit
 from ...traces.file import escaped, Trace, TraceError
 from .. import menu
-from ..standalone import standalone
-from ..text import bind_language, sentences, strings, translated
-from .drawn import drawn
+from ..browser import inline_modules
+from ..gateway.gradio_private import fonts
+from ..text import as_json, asset, bind_language, filled, language, sentences, strings, TAGS, translated
+from .drawn import drawn, player_words
 
 MAX_SHOWN = 3  # how many faults of an audit are listed
+TITLE = 80  # characters of the prompt in the title of a page that plays a run
+ADDRESS = re.compile(r"https?://[^\s\"'<>]{1,500}")
 
 
 def traces() -> gr.HTML:
@@ -37,8 +41,6 @@ def for_links() -> list[dict[str, Any]]:
 
 
 def answer_trace_errors(question: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Wrap a function, so that TraceError becomes an answer of one sentence."""
-
     @functools.wraps(question)
     def answer(sent: Any) -> dict[str, Any]:
         try:
@@ -68,6 +70,24 @@ def make_page(sent: Any) -> dict[str, Any]:
         raise TraceError("it is not text")
     text, home = sent
     return {"page": standalone(parse(text), home), "said": strings("traces")["saved_page"]}
+
+
+def standalone(trace: Trace, home: str = "") -> str:
+    """Write one HTML file that plays the run without any request, and links to `home`, if that is a web address."""
+    data = {
+        "player": {"value": trace.dumps(), "words": as_json(player_words())},
+        "step": {"words": as_json(strings("step"))},
+    }
+    return filled(
+        "traces/standalone.html",
+        words=strings("page"),
+        language=TAGS[language()],
+        heading=" ".join(trace.header.prompt[:TITLE].split()),
+        home=home if ADDRESS.fullmatch(home) else "",
+        style=fonts() + asset("shared/style.css") + asset("race/race.css") + asset("step/step.css"),
+        data=escaped(as_json(data)),  # a token `</script>` cannot become markup
+        modules=inline_modules("race/", "step/", "shared/arrival"),
+    )
 
 
 def parse(text: Any) -> Trace:

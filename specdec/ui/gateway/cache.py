@@ -1,26 +1,28 @@
-"""Cache the answers that are the same for every visitor: the page of each language, its scripts and fonts.
+"""Choose a visitor's language, and cache what is the same for all: each language's page, scripts and fonts.
 
-Gradio would take half a second of processor time for each visitor. Until it has loaded its scripts, a megabyte, the
-browser shows the first screen, which `assets/page/shared/first.js` draws. Its player then moves into Gradio's page.
+Gradio would take half a second of processor time for each visitor. Until its scripts are loaded, the browser shows the
+first screen, which `assets/page/shared/first.js` draws. Its player then moves into Gradio's page.
 """
 
 import asyncio
 import gzip
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
 import brotli
 import httpx
-from starlette.datastructures import Headers
-from starlette.responses import FileResponse, Response
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..scripts import link_modules
-from ..text import ASSETS, filled, speaking, strings, TAGS
+from ..browser import link_modules
+from ..text import ASSETS, ENGLISH, filled, language, LANGUAGES, speaking, strings, TAGS
 from . import gradio_private
-from .language import by_weight, LANGUAGE_AT
 
+PATHS = {language: "/" if language == ENGLISH else f"/{language}" for language in LANGUAGES}
+LANGUAGE_AT = {path: language for language, path in PATHS.items()}
 PICTURE = ASSETS / "preview.png"
 PREVIEW = "/preview.png"  # the picture's path on the server
 FOLDERS = ("/assets/", "/static/")  # a file here gets a new name when its content or Gradio changes
@@ -56,14 +58,14 @@ class Cache:
     async def answer(self, scope: Scope, headers: Headers) -> Response:
         path, accepted = scope["path"], by_weight(headers.get("accept-encoding", ""))
         encoding = next((name for name in ENCODINGS if name in accepted), "")
-        language = LANGUAGE_AT.get(path)
-        key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if language else ()))
+        here = LANGUAGE_AT.get(path)
+        key = (path, encoding, *((scope["scheme"], *map(headers.get, ADDRESS)) if here else ()))
         if key not in self.answers:
             status, body, fields = await self.ask(scope)
             if status != 200:
                 return Response(body, status, fields)
-            if language:
-                body = with_first_screen(body, language)
+            if here:
+                body = with_first_screen(body, here)
             if encoding:
                 body = await asyncio.to_thread(ENCODINGS[encoding], body)  # a page takes a tenth of a second
                 fields = {**fields, "content-encoding": encoding}
@@ -87,18 +89,56 @@ class Cache:
         return answer.status_code, await answer.aread(), fields
 
 
-def with_first_screen(page: bytes, language: str) -> bytes:
+def with_first_screen(page: bytes, here: str) -> bytes:
     """Add our title and preview, import map, preload links, and the first screen."""
     names = gradio_private.scripts()
     preloads = "".join(f'<link rel="modulepreload" href="./assets/{name}" crossorigin>' for name in names)
-    with speaking(language):
+    with speaking(here):
         screen = filled("shared/first.html", words=strings("page"))
-    described = tags(language, gradio_private.address_in(page) + PREVIEW)
+        described = tags(gradio_private.address_in(page) + PREVIEW)
     return gradio_private.completed(page, link_modules() + preloads, described, screen)
 
 
-def tags(language: str, picture: str) -> str:
+def tags(picture: str) -> str:
     """Write the tags for title, description and preview, whose image is at `picture`."""
-    with speaking(language):
-        words = strings("page")
-    return filled("shared/tags.html", words=words, picture=picture, locale=TAGS[language].replace("-", "_"))
+    locale = TAGS[language()].replace("-", "_")
+    return filled("shared/tags.html", words=strings("page"), picture=picture, locale=locale)
+
+
+class LanguageRedirect:
+    """Middleware that redirects between `/` and `/zh`: by `?lang=zh`, or else by the browser's preference."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self.app
+        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in LANGUAGE_AT:
+            query, here = scope["query_string"].decode("latin-1"), LANGUAGE_AT[scope["path"]]
+            by_browser = preferred(Headers(scope=scope).get("accept-language", ""))
+            wanted = supported(QueryParams(query).get("lang", "")) or (by_browser if here == ENGLISH else here)
+            if wanted != here:
+                address = f".{PATHS[wanted]}?{query}"  # relative, because the app may be served below any prefix
+                answer = RedirectResponse(address, headers={"Vary": "Accept-Language", "Cache-Control": "no-store"})
+        await answer(scope, receive, send)
+
+
+def preferred(accepted: str) -> str:
+    """Return the best language of a header such as `zh-CN,zh;q=0.9`, or English."""
+    return next(filter(None, map(supported, by_weight(accepted))), ENGLISH)
+
+
+def by_weight(accepted: str) -> list[str]:
+    """Return a header's values in lower case, those of highest q first, without q=0."""
+    weights = {}
+    for part in accepted.lower().split(","):
+        value, _, parameters = part.partition(";")
+        weight = re.search(r"q=(\d(\.\d+)?)", parameters)
+        weights[value.strip()] = float(weight[1]) if weight else 1.0
+    return sorted(filter(weights.get, weights), key=lambda value: -weights[value])
+
+
+def supported(tag: str) -> str:
+    """Return the language of a tag such as `zh-CN`; "" for a language that the page does not have."""
+    name = tag.strip().lower().partition("-")[0]
+    return name if name in LANGUAGES else ""

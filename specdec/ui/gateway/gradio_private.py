@@ -1,6 +1,7 @@
 """Use undocumented parts of Gradio, which the versions in requirements.txt have."""
 
 import asyncio
+import base64
 import re
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,12 @@ ROOT = re.compile(rb'"root":"(https?://[^"\\\s<>]+)"')
 FRONTEND = Path(gr.__file__).parent / "templates" / "frontend"
 ENTRY = re.compile(r"assets/(index-[\w-]+\.js)")
 IMPORTED = re.compile(r'"\./([\w-]+\.js)"')
+# The app's fonts: family, weight, file. The bold file also serves as semi-bold, whose own file lacks most letters.
+FONTS = (
+    ("IBM Plex Sans", 400, "IBMPlexSans/IBMPlexSans-Regular"),
+    ("IBM Plex Sans", 600, "IBMPlexSans/IBMPlexSans-Bold"),
+    ("IBM Plex Mono", 400, "IBMPlexMono/IBMPlexMono-Regular"),
+)
 MOST_SESSIONS = 2_000  # sessions whose messages are stored until they are fetched
 
 
@@ -27,7 +34,6 @@ def scope() -> dict[str, Any]:
 
 
 def wrap(demo: gr.Blocks, wrapper: Callable[[Any], Any]) -> None:
-    """Wrap the functions of the page that is being built."""
     for event in demo.fns.values():
         if event.fn and event.page == demo.current_page:
             event.fn = wrapper(event.fn)
@@ -70,7 +76,14 @@ def scripts() -> list[str]:
     return [entry[1], *IMPORTED.findall(preload_list), *later]
 
 
-def font(name: str) -> bytes | None:
-    """Read one of Gradio's own fonts; None if Gradio has no font of that name."""
-    path = FRONTEND / "static" / "fonts" / f"{name}.woff2"
-    return path.read_bytes() if path.is_file() else None
+@cache
+def fonts(embedded: bool = True) -> str:
+    """Write CSS rules for the app's fonts, which contain the files or link them."""
+    rules = []
+    for family, weight, name in FONTS:
+        path = FRONTEND / "static" / "fonts" / f"{name}.woff2"
+        if path.is_file():  # else the reader's own font is used
+            data = f"data:font/woff2;base64,{base64.b64encode(path.read_bytes()).decode()}"
+            source = f"src: url({data})" if embedded else f"font-display: swap; src: url(static/fonts/{name}.woff2)"
+            rules.append(f'@font-face {{ font-family: "{family}"; font-weight: {weight}; {source} }}\n')
+    return "".join(rules)

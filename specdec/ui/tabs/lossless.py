@@ -33,7 +33,6 @@ def build(tab: gr.Tab) -> None:
 
 
 def start(event: gr.EventData) -> Iterator[Any]:
-    """Yield updates of the page for one live certificate."""
     names = inspect.signature(check_certificate).parameters
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))

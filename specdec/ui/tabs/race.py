@@ -27,7 +27,8 @@ from ..text import ENGLISH, example_name, kind_of, language, of_drafters, paragr
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
 ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
-SERVER, BROWSER = "own", "browser"  # the engines
+SERVER = "own"  # the engines
+BROWSER = "browser"
 SERVER_ONLY = [one.name for one in SETTINGS.values() if not one.sampling and one.name not in ("prompt", "drafter", "k")]
 ENGINE_CHOSEN = handler("changed", event="sd-engine")  # informs the script `shared/local.js`
 
@@ -157,7 +158,6 @@ def target_menu(chosen: str) -> gr.Dropdown:
 
 
 def dropdown(name: str, choices: list[tuple[str, str]], lines: dict[str, str]) -> gr.Dropdown:
-    """Add a menu whose first entry is the default, and a line on the chosen entry."""
     first = choices[0][1]
     label = strings("page")["settings"][name]
     return gr.Dropdown(choices, value=first, label=label, info=lines[first], filterable=False)
@@ -350,7 +350,6 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def name_chosen(target: Any, drafter: Any) -> Any:
-    """Say below the menu what the default drafter is here."""
     return gr.update(info=chosen_line(session.choices.get(str(target)))) if drafter == DEFAULT_DRAFTER else gr.skip()
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from specdec.traces.file import Trace
+from specdec.ui.components.traces import standalone
 from specdec.ui.session import session
-from specdec.ui.standalone import standalone
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking, strings
 from tests import toyrun

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from specdec.families.browser import files
+from specdec.families.export import browser_files
 from specdec.traces import audit
 from specdec.traces.file import Trace
 from specdec.ui import site
@@ -28,7 +28,7 @@ def toys():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")
-    site.write(root / "some/path", "1.0", files)
+    site.write(root / "some/path", "1.0", browser_files)
     return root
 
 
