@@ -18,7 +18,9 @@ export function createClosedForm(/** @type {LosslessTexts} */ texts, /** @type {
       "closed",
       passed,
       labels.title,
-      error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
+      error === null
+        ? labels.no_law
+        : fillText(passed && error ? labels.rounding : labels.error, { error: formatFigure(error) }),
       labels.lead,
       createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rejected", labels.written]),
       box,

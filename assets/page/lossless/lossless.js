@@ -78,7 +78,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     const { kind, title, sentence } = describeVerdict(certificate, view.draws);
     stamps.setVerdict(kind, title, sentence);
     paintClosed(certificate);
-    paintSampled(certificate, view.draws, isLive());
+    paintSampled(certificate, view.draws, isLive(), view.running ? view.request?.draws : 0);
     paintGreedy(certificate);
   }
 
@@ -118,7 +118,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     Object.assign(view, change);
     if (!recordedPairs[view.pair]) fetchRecorded(view.pair);
     if (view.running && !isRequested()) stop();
-    else if (change.pair) showStatus("");
+    if (!isRequested()) showStatus(""); // it is of another choice
     draw();
   }
 

@@ -4,6 +4,7 @@ import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
 import { fillText } from "#page/race/text.js";
 import { toFixed } from "#page/race/format.js";
+import { MAX_CHEAP_PASSES } from "#page/race/why.js";
 import {
   toMachine,
   toModel,
@@ -29,6 +30,12 @@ const EXAMPLES = {
   ],
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
+
+/* Returns the key of the sentence on how much a check costs, which is `v` plain steps. */
+export function costKey(/** @type {boolean} */ usesRun, /** @type {number} */ v) {
+  if (!usesRun || v < 1.05) return "below";
+  return v <= MAX_CHEAP_PASSES ? "near" : "slow";
+}
 
 /** @param {TheoryPage} page @param {Hardware} options */
 export function createOpening({ texts, part, settings, widths }, { machines, models }) {
@@ -90,7 +97,7 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
     part.wall.replaceChildren(chart);
     part.wallfirst.replaceChildren(
       fillText(texts.wall_first.lead, values),
-      html("b", {}, fillText(texts.wall_first[settings.usesRun && settings.v >= 1.05 ? "slow" : "below"], values)),
+      html("b", {}, fillText(texts.wall_first[costKey(settings.usesRun, settings.v)], values)),
     );
   }
 
