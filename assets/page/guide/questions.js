@@ -1,4 +1,4 @@
-/* Shows the quiz. A choice reveals the answer to a question, with a link to the tab that shows why. */
+/* Shows the quiz. A choice reveals the answer, with a link to the tab that shows why. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* Draws the closed form: for each token, its exact probability under speculative decoding and under the target. */
+/* Draws each token's exact probability under the rule and under the target. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";

@@ -1,6 +1,4 @@
-/* Shows the certificate that says whether decoding is lossless. `reading.js` interprets it.
- *
- * Tokens are inserted as text, never as markup, because a token can be `<script>`. */
+/* Shows the certificate that says whether decoding is lossless. `reading.js` interprets it. */
 
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
@@ -150,7 +148,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* Draws the newest update, at most once per frame. Ignores updates of an earlier choice, and updates after Stop. */
+  /* Draws the newest update, at most once per frame; none of an earlier choice or after Stop. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);

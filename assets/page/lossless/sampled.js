@@ -1,4 +1,4 @@
-/* Draws how far the sampled texts deviate from the target's distribution after one, two and three tokens. */
+/* Draws how far the samples are from the target's distribution. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";

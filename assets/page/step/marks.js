@@ -1,4 +1,4 @@
-/* Formats figures and creates marked tokens, headings, notes and formulas for the tab Step through. */
+/* Formats figures; creates marked tokens, headings, notes and formulas. */
 
 import { html } from "#page/race/html.js";
 import { formatPiece } from "#page/race/text.js";
@@ -11,7 +11,7 @@ export const formatFigure = (/** @type {number} */ x, more = 0) =>
       ? x.toPrecision(2 + more)
       : x.toExponential(more).replace("-", "−");
 
-/* Formats p, q and p / q. Where the quotient of the two as printed is another, they have more digits. */
+/* Formats p, q and p / q, with so many digits that the first two as printed give the third. */
 export function formatRatio(/** @type {number} */ p, /** @type {number} */ q) {
   const ratio = formatFigure(p / q),
     format = (/** @type {number} */ more) => [p, q].map((x) => formatFigure(x, more)),

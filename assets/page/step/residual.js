@@ -1,4 +1,4 @@
-/* Charts the residual distribution, from which a replacement is sampled: max(0, p − q), scaled to the sum 1. */
+/* Charts the residual: max(0, p − q), scaled to the sum 1. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -15,11 +15,11 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
     const { shown, rest } = rowsToShow(draft, rankDrawnFirst(sampledToken()), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
-      baseline = 122,
+      baseline = 110,
       hatch = createHatch(),
-      chart = svgRoot(width, 158, texts.own.areas_aria, hatch.defs);
+      chart = svgRoot(width, 146, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
-      heightOf = (/** @type {number} */ v) => (v / highest) * 92;
+      heightOf = (/** @type {number} */ v) => (v / highest) * 80;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
@@ -54,7 +54,7 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
         isDrawn = !row.isRest && row.token === sampledToken()?.token; // then its name is whole, below the others
       chart.append(
         isDrawn && name !== formatPiece(row.piece)
-          ? svgText(clamp(x + barWidth / 2, 60, width - 60), 152, formatPiece(row.piece), "sd-tk sd-b", "middle")
+          ? svgText(clamp(x + barWidth / 2, 60, width - 60), 141, formatPiece(row.piece), "sd-tk sd-b", "middle")
           : svgText(x + barWidth / 2, baseline + 17, name, row.isRest ? "" : "sd-tk", "middle"),
       );
     });

@@ -1,4 +1,4 @@
-/* Draws the test of a draft: where its coin fell, or the condition of a rule without a coin. */
+/* Draws a draft's test: where its coin fell, or a condition without a coin. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -26,7 +26,7 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
-  /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
+  /* Draws a strip from 0 to 1: green accepts, hatched rejects, a pin marks the coin u. */
   function drawCoin(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,

@@ -1,4 +1,4 @@
-/* Draws the beginning of the tab Theory, from the memory wall to the chance of acceptance under different rules. */
+/* Draws the tab's beginning, its map of K, and acceptance by rule and temperature. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -18,7 +18,7 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* Holds two examples of [p, q] at temperature 1. In `agree`, p and q have the same likeliest token. */
+// [p, q] at temperature 1; in `agree`, both have the same likeliest token
 const EXAMPLES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
@@ -31,7 +31,7 @@ const EXAMPLES = {
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
 
-/* Returns the key of the sentence on how much a check costs, which is `v` plain steps. */
+/* Returns the key of the sentence on a check of `v` plain steps. */
 export function costKey(/** @type {boolean} */ usesRun, /** @type {number} */ v) {
   if (!usesRun || v < 1.05) return "below";
   return v <= MAX_CHEAP_PASSES ? "near" : "slow";
