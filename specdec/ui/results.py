@@ -14,7 +14,7 @@ from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#56b4e9")  # of the methods in the chart
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross")
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 Row = dict[str, Any]
@@ -110,7 +110,7 @@ def chart(rows: list[Row]) -> Any:
                 "size": 9,
             },
         )
-    axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False}
+    axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False, "title": {"font": {"size": 13}}}
     return figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -118,8 +118,8 @@ def chart(rows: list[Row]) -> Any:
         height=460,
         margin={"l": 60, "r": 20, "t": 20, "b": 60},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
-        xaxis=axis | {"title": words["x"], "range": [0.8, longest * 1.04]},
-        yaxis=axis | {"title": words["y"], "rangemode": "tozero"},
+        xaxis=axis | {"title_text": words["x"], "range": [0.8, longest * 1.04]},
+        yaxis=axis | {"title_text": words["y"], "rangemode": "tozero"},
     )
 
 

@@ -1,6 +1,4 @@
-/* Shows frequent questions with folded answers, the sources of the answers, and a converter of acceptance rates.
- *
- * The converter's arithmetic uses no DOM, so that Node can test it. */
+/* Shows frequent questions with folded answers and their sources, and a converter of acceptance rates. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
@@ -8,7 +6,7 @@ import { toFixed } from "#page/race/format.js";
 import { GUIDE_URL, createLead, createFold, createColumns, createSourceNote, tabOpener } from "#page/guide/prose.js";
 import { expectedAccepted } from "#page/theory/formulas.js";
 
-/* ---- the acceptance of a run as three figures ------------------------------------------------------------------ */
+/* -- the acceptance of a run as three figures -- */
 
 const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // accepted / drafted, as a server's log might report it
   MAX_K = 64; // drafted tokens per cycle
@@ -39,7 +37,7 @@ export function convert(/** @type {string} */ name, /** @type {number} */ value,
   };
 }
 
-/* ---- the list -------------------------------------------------------------------------------------------------- */
+/* -- the list -- */
 
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],

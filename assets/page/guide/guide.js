@@ -1,4 +1,4 @@
-/* Shows one of the Guide's sub-pages. A sub-page has one or more sections; the hash of the address names a section. */
+/* Shows one of the Guide's sub-pages; the address's hash names one of its sections. */
 
 import { html, createLink, findParts } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
@@ -17,7 +17,7 @@ export const PAGES = [
   ["practice"],
   ["teach", "game"],
 ];
-/* The pictures of a cycle's steps: the state of each drafted token. In the second step the target reads them. */
+/* The state of each drafted token in the pictures of a cycle's steps. In the second the target reads them. */
 const STATES = /** @type {State[][]} */ ([
   ["pending", "pending", "pending"],
   ["plain", "plain", "plain"],

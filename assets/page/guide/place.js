@@ -1,4 +1,4 @@
-/* Chooses the place of the tour's panel and how far the page scrolls, so that the widget of a step is visible. */
+/* Places the tour's panel and scrolls the page so that a step's widget is visible. */
 
 export const MARGIN = 16, // px between panel and window
   WIDGET_GAP = 12, // px at least between panel and widget

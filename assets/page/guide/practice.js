@@ -1,4 +1,4 @@
-/* Shows how to switch on speculative decoding in serving systems, and how such systems sample by default. */
+/* Shows how servers switch on speculative decoding, and how they sample by default. */
 
 import { html, createTable, createRow } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

@@ -13,7 +13,7 @@ export const createList = (/** @type {Child[]} */ items) =>
     items.map((item) => html("li", {}, item)),
   );
 
-/* Puts the items into two separate columns of about the same length, so that an open fold lengthens only its own. */
+/* Puts the items into two columns, so that an open fold lengthens only its own. */
 export function createColumns(/** @type {Child[]} */ items) {
   const sizes = items.map((item) => /** @type {any[]} */ ([item]).flat(2).length),
     half = sizes.reduce((sum, size) => sum + size, 0) / 2;
@@ -51,7 +51,7 @@ export const tabOpener = (/** @type {string} */ name, /** @type {string | undefi
   if (fold) unfold(`#${name} [data-fold="${fold}"]`);
 };
 
-/* Opens a fold. Waits up to 600 frames for it, because a tab draws its content only when it is first opened. */
+/* Opens a fold. Waits up to 600 frames, because a tab is drawn only when first opened. */
 function unfold(/** @type {string} */ selector, frames = 600) {
   const section = /** @type {HTMLDetailsElement | null} */ (document.querySelector(selector));
   if (!section?.getClientRects().length) {

@@ -1,4 +1,4 @@
-/* Shows the quiz. A button reveals the answer to a question, with a link to the tab that shows why. */
+/* Shows the quiz. A choice reveals the answer, with a link to the tab that shows why. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
@@ -27,9 +27,7 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         createButton(fillText(see, { tab: tabs[tab] }), tabOpener(tab, part), "sd-link sd-inline"),
       );
     }
-    const revealButton = createButton(texts.reveal, reveal);
-    revealButton.disabled = true; // until an answer is chosen
-    for (const option of options) option.onchange = () => (revealButton.disabled = false);
+    for (const option of options) option.onchange = reveal;
     return html(
       "li",
       {},
@@ -37,7 +35,7 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         "fieldset",
         {},
         html("legend", {}, number + 1 + ". " + ask),
-        html("div", { class: "sd-gd-options" }, options, revealButton),
+        html("div", { class: "sd-gd-options" }, options),
         answerText,
       ),
     );

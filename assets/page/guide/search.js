@@ -1,5 +1,4 @@
-/* Searches the questions, the glossary and what other places of the page say. `findHits` uses no DOM, so that Node can
- * test it. */
+/* Searches the questions, the glossary and what other places of the page say. `findHits` uses no DOM. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

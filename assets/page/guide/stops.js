@@ -1,4 +1,4 @@
-/* Defines the steps of the tour. They use the page's own buttons and sliders, and need no model. */
+/* Defines the tour's steps. They use the page's own widgets, and need no model. */
 
 /* Selects for each tab the element that must be visible before a step acts in the tab. */
 export const READY = {

@@ -1,4 +1,4 @@
-/* Runs the guided tour: it opens the tabs, points at widgets, and sets tasks. *Show me* does a task for the visitor. */
+/* Runs the tour: opens tabs, points at widgets, sets tasks, and does them on *Show me*. */
 
 import { findParts } from "#page/race/html.js";
 import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
@@ -61,7 +61,7 @@ function mountTour(element, props, server, player) {
 
   /* -- starting and ending -- */
 
-  /* Starts the tour. Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
+  /* Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
   async function startTour(/** @type {HTMLElement | null} */ opener) {
     view.opener = opener;
     sampledRun ||= await server.sampled_run().catch(() => "");

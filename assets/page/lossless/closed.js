@@ -1,4 +1,4 @@
-/* Draws the closed form: for each token, its exact probability under speculative decoding and under the target. */
+/* Draws each token's exact probability under the rule and under the target. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -18,7 +18,9 @@ export function createClosedForm(/** @type {LosslessTexts} */ texts, /** @type {
       "closed",
       passed,
       labels.title,
-      error === null ? labels.no_law : fillText(labels.error, { error: formatFigure(error) }),
+      error === null
+        ? labels.no_law
+        : fillText(passed && error ? labels.rounding : labels.error, { error: formatFigure(error) }),
       labels.lead,
       createLegend(["sd-i-target", labels.target], [passed ? "sd-i-good" : "sd-i-rejected", labels.written]),
       box,

@@ -13,5 +13,7 @@ export function formatRoughly(/** @type {number} */ n) {
 }
 export function formatFigure(/** @type {number} */ x) {
   if (x === 0) return "0";
-  return x >= 0.001 ? x.toFixed(3) : x.toExponential(0).replace("e-", "e−");
+  if (x >= 0.001) return x.toFixed(3);
+  const [digit, exponent] = x.toExponential(0).split("e-");
+  return `${digit} × 10⁻${[...exponent].map((char) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[+char]).join("")}`;
 }

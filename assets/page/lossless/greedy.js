@@ -1,4 +1,4 @@
-/* Shows the greedy texts of speculative and of plain decoding, token by token, and where they first differ. */
+/* Shows both greedy texts, token by token, and where they first differ. */
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";

@@ -1,6 +1,4 @@
-/* Shows the certificate that says whether decoding is lossless. `reading.js` interprets it.
- *
- * Tokens are inserted as text, never as markup, because a token can be `<script>`. */
+/* Shows the certificate that says whether decoding is lossless. `reading.js` interprets it. */
 
 import { html, createChoice, findParts } from "#page/race/html.js";
 import { fillText, makeVisible } from "#page/race/text.js";
@@ -78,7 +76,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     const { kind, title, sentence } = describeVerdict(certificate, view.draws);
     stamps.setVerdict(kind, title, sentence);
     paintClosed(certificate);
-    paintSampled(certificate, view.draws, isLive());
+    paintSampled(certificate, view.draws, isLive(), view.running ? view.request?.draws : 0);
     paintGreedy(certificate);
   }
 
@@ -118,7 +116,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     Object.assign(view, change);
     if (!recordedPairs[view.pair]) fetchRecorded(view.pair);
     if (view.running && !isRequested()) stop();
-    else if (change.pair) showStatus("");
+    if (!isRequested()) showStatus(""); // it is of another choice
     draw();
   }
 
@@ -150,7 +148,7 @@ function mountLossless(element, props, watch, trigger, server, player) {
     draw();
   }
 
-  /* Draws the newest update, at most once per frame. Ignores updates of an earlier choice, and updates after Stop. */
+  /* Draws the newest update, at most once per frame; none of an earlier choice or after Stop. */
   function takeUpdate() {
     if (!view.running || !props.value) return;
     const certificate = JSON.parse(props.value);

@@ -1,4 +1,4 @@
-/* Interprets the certificate of a pair: which checks pass, and what that means. Uses no DOM, so Node can test it. */
+/* Interprets a certificate: which checks pass, and what that means. Uses no DOM. */
 
 export const EXACT = 1e-9, // probabilities that differ by at most this much count as equal
   FALSE_ALARM = 1e-9, // the check fails if the bound on a sample's p-value is below this
@@ -34,7 +34,7 @@ export function verdictOf(/** @type {Certificate} */ certificate, /** @type {num
   };
 }
 
-/* Returns how many draws would show the mistake: an estimate, or else the size of the first sample that showed it. */
+/* Returns how many draws would show the mistake: an estimate, or the first sample that did. */
 export function drawsNeeded(/** @type {Certificate} */ certificate) {
   if (certificate.exact) return certificate.exact.needed;
   return (

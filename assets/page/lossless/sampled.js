@@ -1,4 +1,4 @@
-/* Draws how far the sampled texts deviate from the target's distribution after one, two and three tokens. */
+/* Draws how far the samples are from the target's distribution. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -13,7 +13,13 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
     explanation = html("p", { class: "sd-sub" }),
     test = html("details", { class: "sd-more" }, heading, explanation); // stays open when all is painted anew
 
-  function paintSampled(/** @type {Certificate} */ certificate, /** @type {number} */ requestedDraws, isLive = false) {
+  /* `ofDraws` is how many draws the sampling that still runs makes. */
+  function paintSampled(
+    /** @type {Certificate} */ certificate,
+    /** @type {number} */ requestedDraws,
+    isLive = false,
+    ofDraws = 0,
+  ) {
     const labels = texts.sampled,
       sample = sampleAt(certificate, requestedDraws),
       enumerated = certificate.closed.error === null ? null : certificate.exact, // 0 ÷ 0 has no distance
@@ -43,7 +49,7 @@ export function createSampled(/** @type {LosslessTexts} */ texts, /** @type {Set
     setCheck(
       "sampled",
       passed,
-      fillText(labels.title, { draws }),
+      fillText(isLive && ofDraws ? labels.so_far : labels.title, { draws, all: formatCount(ofDraws) }),
       result,
       labels.lead,
       box,

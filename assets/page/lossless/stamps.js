@@ -21,7 +21,7 @@ export function createStamps(/** @type {LosslessTexts} */ texts, /** @type {Part
       { good: html("i", { class: "sd-tick" }), bad: "×", missed: "?" }[kind],
     );
 
-  /* Writes the verdict only when it changes, because screen readers announce each change of a status line. */
+  /* Writes the verdict only when it changes: screen readers announce each change. */
   function setVerdict(/** @type {Kind} */ kind, /** @type {string} */ title, /** @type {string} */ sentence) {
     const key = kind + title + sentence;
     if (part.verdict.dataset.key === key && part.verdict.firstChild) return;

@@ -1,4 +1,4 @@
-/* Writes the verdict on a pair: which checks fail, or why all checks may have missed a planted mistake. */
+/* Writes the verdict: which checks fail, or why all may have missed a mistake. */
 
 import { fillText, joinSentences } from "#page/race/text.js";
 import { sampleAt, verdictOf, drawsNeeded } from "#page/lossless/reading.js";

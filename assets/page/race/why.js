@@ -5,7 +5,7 @@ import { figuresAt, wasMachineBusy, outcomeOf } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
 
-const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most this many times a plain pass
+export const MAX_CHEAP_PASSES = 1.35; // a check is called cheap if it takes at most this many times a plain pass
 
 const ENGLISH_MODELS = /^(embedded|tuned|smollm2)(:|$)/, // these models were trained on little but English
   OTHER_SCRIPT = /[^\p{Script=Latin}\P{L}]/u; // a letter that is not Latin

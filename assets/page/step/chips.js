@@ -1,11 +1,11 @@
-/* Draws the tokens of the selected cycle as chips. A chip shows no verdict before the sub-step that judges it. */
+/* Draws the cycle's tokens as chips, each without a verdict before it is judged. */
 
 import { createChip } from "#page/race/tokens.js";
 
 export function createChips(/** @type {StepPage} */ page) {
   const { view, playerTexts, current } = page;
 
-  /* Lists the drafts to show: all drafts of a chain up to the chosen K, but only the judged drafts of a tree. */
+  /* Lists the drafts to show: of a chain those up to K, of a tree the judged. */
   function listNodes() {
     const { cycle, states, verdict } = current(),
       nodes = cycle.drafts.map((_, node) => node).filter((node) => states[node] !== "out");
@@ -16,7 +16,7 @@ export function createChips(/** @type {StepPage} */ page) {
       : nodes;
   }
 
-  /* Returns whether a draft's verdict is shown. A draft that is never judged shows its state with the last verdict. */
+  /* Returns whether a draft's verdict is shown; one never judged is shown with the last verdict. */
   function isRevealed(/** @type {number} */ node) {
     const { verdict, stepIndex, steps } = current(),
       turn = verdict.order.indexOf(node),

@@ -1,4 +1,4 @@
-/* Reads from a trace the distributions of target and drafter at a draft's position; chooses the rows of a chart. */
+/* Reads p and q at a draft's position from a trace; chooses the rows of a chart. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 

@@ -1,4 +1,4 @@
-/* Draws what supports a sub-step's sentence: left, distributions; right, a draft's test or the target's own token. */
+/* Draws a sub-step's distributions and, beside them, a draft's test or the target's token. */
 
 import { html, createLegend } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";

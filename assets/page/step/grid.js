@@ -1,5 +1,4 @@
-/* Draws the open cycle as a grid: a column per draft and one for the target's own token; the rows are draft, pass and
- * verdict. Also draws the rail, which lists the cycle's sub-steps. */
+/* Draws the open cycle as a grid, a column per draft and one for the target's own token, and the rail of sub-steps. */
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText, formatPiece } from "#page/race/text.js";

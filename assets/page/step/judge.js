@@ -1,7 +1,6 @@
 /* Computes the verdict of a rule on a cycle, from its probabilities and coins (random numbers); uses no DOM.
  *
- * The engine's loop and the audit implement the rules, too. This file shares no code with them, so that a test in
- * Node can compare the three implementations. `../race/log.js` creates the cycles. */
+ * It shares no code with the engine's loop and the audit, so that a test can compare the three. */
 
 import { BLOCK_VERIFICATION, SHARED_NOISE } from "#page/race/run.js";
 
@@ -53,7 +52,7 @@ function findRawProbabilities(/** @type {Draft[]} */ drafts) {
   });
 }
 
-/* Returns a coin for a draft that has none. The same arguments give the same coin, so a verdict never changes. */
+/* Returns a coin for a draft that has none, always the same. */
 function coinFor(/** @type {number} */ number, /** @type {number} */ node) {
   let x = (number * 0x9e3779b1 + node * 0x85ebca6b + 1) | 0;
   x = Math.imul(x ^ (x >>> 15), x | 1);
@@ -130,7 +129,7 @@ function createSampleRule(/** @type {Record<number, { token: number; piece: stri
     acceptOnly(drafts, rawProbabilities, (draft) => draws[draft.parent] || firstSiblingOf(drafts, draft).target.sample);
 }
 
-/* Returns the target's samples, keyed by parent. In a run of sample and match, these are the committed tokens. */
+/* Returns the target's samples by parent: in sample and match, the committed tokens. */
 function targetDraws(/** @type {Cycle} */ cycle) {
   const accepted = cycle.drafts.filter((draft) => draft.status === "accepted"),
     entries = accepted.map(
@@ -159,7 +158,7 @@ function acceptOnly(drafts, rawProbabilities, sampleOf) {
   return descend(drafts, accept, true);
 }
 
-/* Accepts the deepest path on which the probability of each token reaches the threshold of typical acceptance. */
+/* Accepts the deepest path on which each token's probability reaches the threshold. */
 function byThreshold(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities) {
   const limits = drafts.map((draft) => typicalThreshold(firstSiblingOf(drafts, draft).target)),
     plausible = new Set([-1]),
@@ -182,7 +181,7 @@ function byThreshold(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawP
   );
 }
 
-/* Accepts the longest block (prefix) whose coin is below its chance h. Tosses the coins from the longest block down. */
+/* Accepts the longest block (prefix) whose coin is below its chance h, from the longest down. */
 function byBlock(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProbabilities, /** @type {Coin} */ coin) {
   const weights = weightsOf(drafts),
     order = /** @type {number[]} */ ([]),
@@ -202,7 +201,7 @@ function byBlock(/** @type {Draft[]} */ drafts, /** @type {number[]} */ rawProba
   return { path, order, trials, tip: blockLength - 1, weight: weights[blockLength] };
 }
 
-/* Returns the weights that block verification gives to a chain's prefixes, from the empty prefix on. */
+/* Returns block verification's weights of a chain's prefixes, from the empty one on. */
 function weightsOf(/** @type {Draft[]} */ drafts) {
   const weights = [1];
   drafts.forEach((draft, i) => weights.push(Math.min(1, (weights[i] * draft.p) / draft.q)));

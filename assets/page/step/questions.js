@@ -1,4 +1,4 @@
-/* Lets the visitor ask what another coin, draft length or rule would change in a cycle. */
+/* Asks what another coin, K or rule would change in a cycle. */
 
 import { html, createChoice } from "#page/race/html.js";
 import { clamp } from "#page/race/format.js";

@@ -1,4 +1,4 @@
-/* Charts the residual distribution, from which a replacement is sampled: max(0, p − q), scaled to the sum 1. */
+/* Charts the residual: max(0, p − q), scaled to the sum 1. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
@@ -15,11 +15,11 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
     const { shown, rest } = rowsToShow(draft, rankDrawnFirst(sampledToken()), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],
       columnWidth = width / rows.length,
-      baseline = 122,
+      baseline = 110,
       hatch = createHatch(),
       chart = svgRoot(width, 146, texts.own.areas_aria, hatch.defs);
     const highest = Math.max(1e-6, ...rows.map(({ isRest, p, q, min }) => (isRest ? p + q - min : Math.max(p, q)))),
-      heightOf = (/** @type {number} */ v) => (v / highest) * 92;
+      heightOf = (/** @type {number} */ v) => (v / highest) * 80;
     rows.forEach((row, i) => {
       const x = i * columnWidth + 3,
         barWidth = columnWidth - 6,
@@ -50,14 +50,12 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
                 ? "−" + deficit.toFixed(2)
                 : "";
       if (label) chart.append(svgText(x + barWidth / 2, top, label, "sd-b", "middle"));
+      const name = row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
+        isDrawn = !row.isRest && row.token === sampledToken()?.token; // then its name is whole, below the others
       chart.append(
-        svgText(
-          x + barWidth / 2,
-          baseline + 17,
-          row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
-          row.isRest ? "" : "sd-tk",
-          "middle",
-        ),
+        isDrawn && name !== formatPiece(row.piece)
+          ? svgText(clamp(x + barWidth / 2, 60, width - 60), 141, formatPiece(row.piece), "sd-tk sd-b", "middle")
+          : svgText(x + barWidth / 2, baseline + 17, name, row.isRest ? "" : "sd-tk", "middle"),
       );
     });
     chart.append(svgLine(0, baseline, width, baseline, "sd-ax"));
@@ -93,6 +91,8 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
           svgText(overlapWidth / 2, 34, notation.overlap + " " + formatChance(beta), "sd-on", "middle"),
           svgText(overlapWidth / 2, 82, fillText(labels.kept, { beta: formatChance(beta) }), "sd-on", "middle"),
         );
+      else if (overlapWidth > 34)
+        for (const y of [34, 82]) chart.append(svgText(overlapWidth / 2, y, formatChance(beta), "sd-on", "middle"));
       if (hasRoom)
         chart.append(
           svgText((overlapWidth + width) / 2, 34, formatChance(1 - beta), "sd-on", "middle"),
@@ -149,7 +149,7 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
         sampled = sample && row.token === sample.token;
       if (barWidth < 0.5 && !sampled) continue;
       chart.append(svgRect(x, top + 40, barWidth, 26, { class: "sd-f-resampled sd-o-resampled" }));
-      if (barWidth > 40)
+      if (barWidth > 40 && !sampled)
         chart.append(
           svgText(
             x + 6,
@@ -160,7 +160,14 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
         );
       if (barWidth > 30)
         chart.append(svgText(x + barWidth / 2, top + 82, formatChance(row.share), sampled ? "sd-b" : "", "middle"));
-      if (sampled) chart.append(svg("path", { d: `M${x + barWidth / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }));
+      if (sampled) {
+        const isLeft = x + barWidth / 2 < width / 2,
+          textX = x + barWidth / 2 + (isLeft ? 10 : -10);
+        chart.append(
+          svg("path", { d: `M${x + barWidth / 2 - 6} ${top + 28}h12l-6 9z`, class: "sd-dot-a" }),
+          svgText(textX, top + 37, formatPiece(row.piece), "sd-tk sd-b", isLeft ? "start" : "end"),
+        );
+      }
       x += barWidth;
     }
   }

@@ -111,7 +111,7 @@ export function createSentences(/** @type {StepPage} */ page, /** @type {any} */
     return fillTemplate(says[key], { own: name });
   }
 
-  /* Names the token that the target would most likely sample. This is shown if no sampled token is known. */
+  /* Names the target's likeliest token, where no sampled one is known. */
   function describeLikeliest() {
     const { targetToken, cycle, verdict } = current();
     const formatLikeliest = (/** @type {Candidate} */ { piece }, /** @type {number} */ p) =>

@@ -1,7 +1,6 @@
 /* Shows one cycle in sub-steps: draft, check, judge, replacement or bonus, commit. Also answers what-if questions.
  *
- * This file holds the state of the tab: run, cycle, sub-step, question. judge.js computes the verdicts, and other files
- * draw the parts of the tab. No text is parsed as HTML. */
+ * Holds the tab's state: run, cycle, sub-step, question. Other files draw its parts. */
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, startedOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
@@ -142,7 +141,7 @@ function mountStepper(element, props, server, player) {
       });
   }
 
-  /* Announces the sentence to screen readers, then clears the announcement, so that they do not read it twice. */
+  /* Announces the sentence to screen readers; clears it, so that they do not read it twice. */
   function announce() {
     part.announce.textContent = part.say.textContent;
     clearTimeout(clearTimer);

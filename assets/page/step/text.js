@@ -1,4 +1,4 @@
-/* Writes the text of the run as tokens that can be clicked, and the open cycle as chips. */
+/* Writes the run's text as clickable tokens, and the open cycle as chips. */
 
 import { html } from "#page/race/html.js";
 import { createChip, createPrompt } from "#page/race/tokens.js";
@@ -27,7 +27,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     }
   }
 
-  /* Writes a cycle's tokens as clickable spans. Buttons would let lines break at every token, even inside words. */
+  /* Writes clickable spans, as lines would break between buttons even inside words. */
   function writeSpans(/** @type {number} */ i) {
     const cycle = cycles()[i];
     spans[i].replaceChildren(
@@ -48,7 +48,7 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
   }
 
-  /* Returns the sub-step that decided a token. Block verification decides on a block by its last token's coin. */
+  /* Returns the sub-step that decided a token: in block verification, its block's last. */
   function stepOf(/** @type {Cycle} */ cycle, /** @type {number} */ index) {
     const { path, order } = recordedVerdict(cycle, page.rule());
     return index >= path.length ? "own" : order.includes(path[index]) ? path[index] : order[order.length - 1];

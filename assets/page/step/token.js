@@ -1,4 +1,4 @@
-/* Computes what follows from a verdict: the token that the target adds, and the sub-steps that show the cycle. */
+/* Computes the token that the target adds, and the sub-steps that show the cycle. */
 
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { FIRST_CHOICE, REJECTION_SAMPLING } from "#page/step/judge.js";
@@ -51,7 +51,7 @@ export function targetTokenOf(cycle, verdict, recorded) {
 /** @param {Verdict} a @param {Verdict} b */
 const isSameVerdict = (a, b) => a.rule === b.rule && String(a.path) === String(b.path);
 
-/* Returns the recorded sample of the residual; null if this rule did not run, or an earlier sibling was not judged. */
+/* Returns the recorded sample of the residual; null if it is of another rule or path. */
 function residualSample(/** @type {Draft[]} */ drafts, /** @type {number} */ node, /** @type {boolean} */ isSameRule) {
   const { residual, parent } = drafts[node],
     olderSiblings = drafts.slice(0, node).filter((draft) => draft.parent === parent);

@@ -1,4 +1,4 @@
-/* Moves through the run's sub-steps: plays them, and reacts to the buttons and the keys. */
+/* Plays the run's sub-steps, and reacts to buttons and keys. */
 
 const STEP_MS = 2500; // ms per sub-step
 

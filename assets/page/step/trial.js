@@ -1,11 +1,11 @@
-/* Draws the test of a draft: where its coin fell, or the condition of a rule without a coin. */
+/* Draws a draft's test: where its coin fell, or a condition without a coin. */
 
 import { html } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot, createHatch } from "#page/race/svg.js";
 import { fillTemplate, fillText } from "#page/race/text.js";
 import { formatApart, clamp } from "#page/race/format.js";
 import { FIRST_CHOICE, SAMPLE_AND_MATCH } from "#page/step/judge.js";
-import { formatFigure, createMark, createNote, createFormula } from "#page/step/marks.js";
+import { formatFigure, formatRatio, createMark, createNote, createFormula } from "#page/step/marks.js";
 
 export function createTrials(/** @type {StepPage} */ { texts, view, current, isGreedy }) {
   const labels = texts.position,
@@ -26,7 +26,7 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
-  /* Draws a strip from 0 to 1: the green part accepts, the hatched part rejects, and a pin marks the coin u. */
+  /* Draws a strip from 0 to 1: green accepts, hatched rejects, a pin marks the coin u. */
   function drawCoin(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,
@@ -51,13 +51,12 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
         svgText(width - 10, 61, labels.reject, "sd-on", "end"),
       );
     chart.append(svg("g", { class: "sd-drop" }, createPin(width * u, "u = " + uText, width)));
-    const ratio = isBlock
-      ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
-      : [notation().ratio, `${formatFigure(trial.p)} / ${formatFigure(trial.q)}`, formatFigure(trial.p / trial.q)].join(
-          " = ",
-        );
+    const [p, q, r] = formatRatio(trial.p, trial.q),
+      formula = isBlock
+        ? fillText(labels.formula_block, { h: formatFigure(trial.h) })
+        : fillText(notation().ratio, { p, q, r, chance: formatFigure(chance) });
     const note = isBlock ? labels.note_block : isGreedy() ? labels.note_is_greedy : null;
-    return [chart, createFormula(ratio), ...(note ? [createNote(note)] : [])];
+    return [chart, createFormula(formula), ...(note ? [createNote(note)] : [])];
   }
 
   function drawPlainTest(/** @type {Draft} */ draft, /** @type {Trial} */ trial, /** @type {number} */ width) {

@@ -1,4 +1,4 @@
-/* Shows how many drafts are accepted per cycle, the mean, and the break-even acceptance rate. */
+/* Shows how many drafts a cycle accepts, and the break-even α. */
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

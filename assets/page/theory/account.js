@@ -1,4 +1,4 @@
-/* Works out quoted figures by the account S = τ / (K·c + v + o), on their own costs and on costs measured here. */
+/* Works out quoted figures by S = τ / (K·c + v + o), on their own costs and on those measured here. */
 
 import { expectedTokens, growingCost } from "#page/theory/formulas.js";
 

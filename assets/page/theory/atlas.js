@@ -1,4 +1,4 @@
-/* Shows the figures that the field publishes: what each needs, what it leaves out, and what it would give here. */
+/* Shows published figures: what each needs, leaves out, and would give here. */
 
 import { html, createLink, createRow } from "#page/race/html.js";
 import { fillText, joinSentences } from "#page/race/text.js";

@@ -1,4 +1,4 @@
-/* Draws the axes, marks and tables that the charts of the tab Theory share. */
+/* Draws the axes, marks and tables of the tab's charts. */
 
 import { html, createTable } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
@@ -28,7 +28,7 @@ export const createBarCell = (/** @type {number} */ share, /** @type {boolean} *
 export const createScrollTable = (/** @type {Record<string, string>} */ heads, /** @type {Child} */ rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 
-/* `drawRows` draws horizontal lines at marks [y, label, class]; `drawTicks` draws labels below at [x, label, class]. */
+/* `drawRows` draws lines at marks [y, label, class]; `drawTicks`, labels below at [x, label, class]. */
 export function drawRows(/** @type {Frame} */ frame, /** @type {any[][]} */ marks) {
   for (const [y, label, cls] of marks)
     frame.chart.append(

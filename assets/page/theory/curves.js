@@ -1,4 +1,4 @@
-/* Draws the speed-up by draft length K, as curves and as a table, and explains why a longer draft does not pay. */
+/* Draws the speed-up by K, as curves and as a table. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine } from "#page/race/svg.js";

@@ -1,4 +1,4 @@
-/* Formats the numbers of the tab Theory with their units, and looks up entries of its lists. */
+/* Formats numbers with their units, and looks up entries of lists. */
 
 import { formatDuration, toFixed } from "#page/race/format.js";
 

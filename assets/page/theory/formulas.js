@@ -47,7 +47,7 @@ export function wilson(/** @type {number} */ accepted, /** @type {number} */ jud
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }
 
-/* Applies a temperature T to a distribution: p^(1/T), normalised. At T = 0, the likeliest token has probability 1. */
+/* Applies a temperature T: p^(1/T), normalised. At T = 0, the likeliest token has 1. */
 export function tempered(/** @type {number[]} */ distribution, /** @type {number} */ temperature) {
   const highest = Math.max(...distribution),
     raised = distribution.map((p) => (temperature ? (p / highest) ** (1 / temperature) : Number(p === highest))),

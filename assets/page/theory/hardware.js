@@ -1,4 +1,4 @@
-/* Computes the time and memory of a pass on a machine. `tests/figures/test_theory.py` has cases worked out by hand. */
+/* Computes the time and memory of a pass on a machine. */
 
 const CACHE_BYTES = 2; // bytes of a number in the KV cache
 export const toMachine = (/** @type {Record<string, number>} */ { tflops, gbps, mib }) => ({

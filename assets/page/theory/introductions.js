@@ -1,4 +1,4 @@
-/* Shows the figures that introductions quote, what follows from them by the formulas, and what was measured here. */
+/* Shows the figures that introductions quote, beside those measured here. */
 
 import { html, createButton, createRow } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";

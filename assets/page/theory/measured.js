@@ -1,10 +1,10 @@
-/* Computes the quantities of the formulas (α, τ, K and the costs) from the events of a run. */
+/* Computes α, τ, K and the costs from the events of a run. */
 
 import { figuresAt } from "#page/race/measure.js";
 import { replayEnd, speculativeOf } from "#page/race/run.js";
 import { accountedSpeedup } from "#page/theory/formulas.js";
 
-/* The unit of c, v and o is a plain step. Returns null if a figure is missing, for example without a plain lane. */
+/* Takes c, v and o in plain steps. Returns null if a figure is missing, for example without a plain lane. */
 export function measureRun(/** @type {Run} */ run) {
   if (run.names.length < 2) return null;
   const figures = /** @type {Figures & Record<"alpha" | "tau" | "c" | "v", number>} */ (figuresAt(run, replayEnd(run))),

@@ -1,9 +1,10 @@
-/* Draws the beginning of the tab Theory, from the memory wall to the chance of acceptance under different rules. */
+/* Draws the tab's beginning, its map of K, and acceptance by rule and temperature. */
 
 import { html, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
 import { fillText } from "#page/race/text.js";
 import { toFixed } from "#page/race/format.js";
+import { MAX_CHEAP_PASSES } from "#page/race/why.js";
 import {
   toMachine,
   toModel,
@@ -17,7 +18,7 @@ import { formatTimes, findById, formatSeconds, formatBytes } from "#page/theory/
 
 const ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9],
   COSTS = [0.02, 0.05, 0.1, 0.2, 0.4];
-/* Holds two examples of [p, q] at temperature 1. In `agree`, p and q have the same likeliest token. */
+// [p, q] at temperature 1; in `agree`, both have the same likeliest token
 const EXAMPLES = {
   agree: [
     [0.5, 0.25, 0.15, 0.1],
@@ -29,6 +30,12 @@ const EXAMPLES = {
   ],
 };
 const TEMPERATURES = [0, 0.5, 1, 2];
+
+/* Returns the key of the sentence on a check of `v` plain steps. */
+export function costKey(/** @type {boolean} */ usesRun, /** @type {number} */ v) {
+  if (!usesRun || v < 1.05) return "below";
+  return v <= MAX_CHEAP_PASSES ? "near" : "slow";
+}
 
 /** @param {TheoryPage} page @param {Hardware} options */
 export function createOpening({ texts, part, settings, widths }, { machines, models }) {
@@ -90,7 +97,7 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
     part.wall.replaceChildren(chart);
     part.wallfirst.replaceChildren(
       fillText(texts.wall_first.lead, values),
-      html("b", {}, fillText(texts.wall_first[settings.usesRun && settings.v >= 1.05 ? "slow" : "below"], values)),
+      html("b", {}, fillText(texts.wall_first[costKey(settings.usesRun, settings.v)], values)),
     );
   }
 

@@ -1,4 +1,4 @@
-/* Compares the measured speed-up of a run with the speed-up that the formulas predict, and explains the difference. */
+/* Compares a run's measured and predicted speed-up, and explains the difference. */
 
 import { svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";

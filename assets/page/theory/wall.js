@@ -1,4 +1,4 @@
-/* Draws the memory wall: what a pass reads and computes on a machine, and how that changes with the batch. */
+/* Draws the memory wall: what a pass reads and computes, by batch. */
 
 import { html, createLink, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";

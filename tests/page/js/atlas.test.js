@@ -4,6 +4,7 @@ import assert from "node:assert";
 import fs from "node:fs";
 import { workOut, expectAt, missOf } from "#page/theory/account.js";
 import { expectedTokens } from "#page/theory/formulas.js";
+import { costKey } from "#page/theory/opening.js";
 
 const { claims } = JSON.parse(fs.readFileSync("assets/sources.json", "utf8"));
 const close = (got, want) => assert.ok(Math.abs(got - want) < 1e-9, `${got}, not ${want}`);
@@ -48,4 +49,10 @@ test("every quoted figure has a day, an account that can be, and its method's na
         id,
       );
   }
+});
+
+test("a machine computes longer than it reads only where Race calls a check dear", () => {
+  const keys = [1.04, 1.25, 1.35, 1.36].map((v) => costKey(true, v));
+  assert.deepEqual(keys, ["below", "near", "near", "slow"]);
+  assert.equal(costKey(false, 2), "below"); // the sliders, not a run
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as lossless from "#page/lossless/reading.js";
+import { formatFigure } from "#page/lossless/format.js";
 import { json } from "./page.js";
 
 const { toy: RECORDED, embedded: REAL } = json("certificates.json");
@@ -26,4 +27,8 @@ test("a mistake that the next token hides needs more than a hundred draws", () =
   assert.equal(lossless.checksOf(told, 100).closed, true);
   assert.equal(lossless.verdictOf({ ...told, greedy: { equal: 4, of: 4 } }, 100).kind, "missed");
   assert.ok(lossless.drawsNeeded(told) > 100 && lossless.drawsNeeded(told) < 20000);
+});
+
+test("a small figure is written as a power of ten", () => {
+  assert.deepEqual([0, 0.25, 5.6e-17, 3e-4].map(formatFigure), ["0", "0.250", "6 × 10⁻¹⁷", "3 × 10⁻⁴"]);
 });
