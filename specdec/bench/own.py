@@ -67,10 +67,7 @@ def report_prompts(
     engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
     file: Path | None, save: Path | None,
 ) -> int:  # fmt: skip
-    """Measure, print and write, as `suites.report_drafters`. By default: drafters with weights, or else the usual one.
-
-    Write a run of the slowest row's prompt and drafter, with a measured seed, to `save`, for the page.
-    """
+    """Measure, print and write; write a run of the slowest row, with a measured seed, to `save`, for the page."""
     prompts, family = read_prompts(path), engine.models
     drafters = drafters or [name for name, loaded in family.drafters.items() if loaded.part] or [family.default_drafter]
     frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)

@@ -55,10 +55,7 @@ QUESTIONS = read_prompts("questions.json", "page", "bench", "more")  # for chat 
 def measure_drafters(
     engine: Engine, prompts: Prompts, drafters: Sequence[str], ks: Sequence[int], tokens: int, repeats: int
 ) -> Iterator[Row]:
-    """Yield a row for each domain, temperature and drafter, of several k with the one that was fastest in trials.
-
-    Without `drafters`, all of the engine's are measured. One that chooses its depth itself has `BENCH_ADAPTIVE_K`.
-    """
+    """Yield a row for each domain, temperature and drafter (by default all), with the k that was fastest in trials."""
     family = engine.models
     every = [name for name in family.drafters if name != "none"] + [ADAPTIVE] * (DRAFT_MODEL in family.drafters)
     if unknown := [name for name in drafters if (family.wrapped(name) or name) not in family.drafters]:
@@ -155,10 +152,7 @@ def commit() -> str | None:
 
 @functools.cache
 def digests(family: str) -> dict[str, str]:
-    """Return a digest of each part of the engine, without comments, docstrings and blank lines, and of the weights.
-
-    `family` is the name in a report's `models`. A pair of one's own has no weights here.
-    """
+    """Digest each part of the engine, without comments, docstrings and blank lines, and a family's weights."""
     code = {name: digest(code_lines(file) for file in files(PACKAGE, name, ".py", ".cpp")) for name in CODE}
     folder = WEIGHTS.get(family)
     weights = files(ASSETS, folder, ".safetensors") if folder else []

@@ -348,10 +348,7 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
 
 @torch.inference_mode()
 def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
-    """Time short passes; return the fastest number of threads, at most OMP_NUM_THREADS. Many slow down small matrices.
-
-    A thread that shares a core delays a whole product, so `spared_cores` are left to other programs.
-    """
+    """Time short passes; return the fastest number of threads that leaves `spared_cores` to other programs."""
     most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
     most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})

@@ -160,10 +160,7 @@ class Comparison:
 
     @property
     def machine_busy(self) -> bool:
-        """Whether our measured speed-up cannot be trusted: it exceeds its upper bound τ, or pass times vary too much.
-
-        `Trace.summary` and `race/measure.js` also consider the load before the run.
-        """
+        """Return whether a speed-up cannot be trusted: it exceeds its bound τ, or pass times vary too much."""
         spec, plain, speedup = self.speculative, self.plain, self.measured_speedup
         if speedup is None or not self.is_measured_here:
             return False

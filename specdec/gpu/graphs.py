@@ -140,10 +140,7 @@ class Graphs:
         self._stream: torch.cuda.Stream | None = None
 
     def prepare(self, key: Hashable, step: Callable[[], None], state: Tensor) -> None:
-        """Capture `step`, unless `key` was prepared before. The counters in `state` are restored after the warm-up.
-
-        Raises torch's OutOfMemoryError if the GPU has no room for the graph.
-        """
+        """Capture `step`, unless `key` was, and restore the counters in `state`. Raises OutOfMemoryError."""
         if key in self.keys:
             return
         self.keys.append(key)

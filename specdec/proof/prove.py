@@ -114,10 +114,7 @@ def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[floa
 
 
 def distance(cycle: CycleCase, rule: Rule) -> tuple[float, int]:
-    """Return the total variation between a cycle's output and the target's distribution, and the number of paths.
-
-    Texts are completed by the target's distribution to K + 2 tokens, since a broken rule can add one token too many.
-    """
+    """Return the total variation of a cycle's output, completed to K + 2 tokens, from the target's, and its paths."""
     distribution, count = defaultdict[Text, float](float), 0
     for proposal, chance in paths(cycle.propose, MOST_PATHS):
         verify = functools.partial(rule.verify, proposal, cycle.rows(proposal))
@@ -267,10 +264,7 @@ def load(path: Path) -> Verify:
 
 
 def prove(key: str = "rejection", rule: Rule | None = None) -> int:
-    """Walk every path of the shipped rule of this key, or of `rule`, on its toys and cycles; print the result.
-
-    Returns 0 if the rule is lossless, else 1.
-    """
+    """Walk every path of this shipped rule, or of `rule`, and print the result. Return 0 if it is lossless, else 1."""
     rule = rule or make_rule(key)
     loops, cycle_groups = [*cases(key), *deep_loops(key)], groups(RULES[key].trees)
     proved, total, worst = list[Case](), 0, 0.0

@@ -124,10 +124,7 @@ def chart(rows: list[Row]) -> Any:
 
 
 def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are most often fastest, which pay on few texts, what is slow, and if α decides.
-
-    All is counted as the tables show it.
-    """
+    """Say which methods are most often fastest, pay on few texts, or are slow, and if α decides, as the tables show."""
     words = strings("methods")["findings"]
     by_place: dict[tuple[float, str], list[Row]] = {}
     for row in rows:

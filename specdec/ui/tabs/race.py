@@ -236,10 +236,7 @@ def fitting(target: Any) -> list[Any]:
 
 
 def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[Any]:
-    """Play the recorded run of this kind's first example.
-
-    Fill in an example instead if there is none, it is shown already, or another fitting target is chosen.
-    """
+    """Play the recorded run of this kind's first example. If there is none, or it is on show, fill in an example."""
     examples, recorded_with, ours = prompts()[kind], menu.target_of(kind), menu.is_ours(target)
     other_model = not ours and target != recorded_with and menu.answers(target) == menu.answers(recorded_with)
     shown = prompt == examples[0] and len(examples) > 1
