@@ -15,6 +15,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
+const BEFORE = 28; // characters of the text before a draft that a question quotes
 const PICTURED = 7; // drafts of a cycle; the picture leaves out some of a longer one
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
@@ -141,6 +142,15 @@ function mountPanel(element, props, player, secret) {
     return { from: startMs, to: endMs, place: drafts.length > PICTURED ? -1 : drafts.indexOf(draft) };
   }
 
+  /* Returns the last words before a draft. */
+  function textBefore(/** @type {Cycle} */ { number, drafts }, /** @type {Draft} */ draft) {
+    const { prefill, cycles } = speculativeOf(player.run()),
+      path = [];
+    for (let i = draft.parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
+    const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
+    return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+  }
+
   /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
@@ -152,7 +162,15 @@ function mountPanel(element, props, player, secret) {
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
-        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
+        {
+          kind: "keep",
+          before: textBefore(cycle, draft),
+          piece: draft.piece.slice(0, 200),
+          choices: 4,
+          p,
+          q,
+          ...placeOf(cycle, draft),
+        },
         { right: quarterOfChance(Number(p), Number(q)) },
         cycle.endMs,
       );
@@ -207,7 +225,7 @@ function mountPanel(element, props, player, secret) {
         ? choices.map((/** @type {string} */ label) => html("span", { class: "sd-cl-choice" }, label))
         : createBars(choices, counts, answer ? answer.right : -1)),
     );
-    part.why.textContent = answer ? why(answer) : "";
+    part.why.replaceChildren(...(answer ? why(answer) : []));
     part.votes.textContent = countText(
       labels.votes,
       counts.reduce((/** @type {number} */ sum, /** @type {number} */ n) => sum + n, 0),
