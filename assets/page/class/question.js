@@ -10,6 +10,15 @@ const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > 
 /** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
+const BEFORE = 28; // characters
+/** Returns the last words before a draft. @param {Lane} lane @param {Cycle} cycle @param {Draft} draft */
+export function textBefore({ prefill, cycles }, { number, drafts }, { parent }) {
+  const path = [];
+  for (let i = parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
+  const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
+  return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+}
+
 /* Rings the draft that a question is about, while the picture shows its cycle, and no other. */
 export function ringAsked(/** @type {Player} */ player, /** @type {any} */ question) {
   const { t } = player.moment(),

@@ -9,13 +9,12 @@ import { depthOf, isCoinDecided } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOfChance, createQuestionTexts, ringAsked } from "#page/class/question.js";
+import { quarterOfChance, textBefore, createQuestionTexts, ringAsked } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
-const BEFORE = 28; // characters of the text before a draft that a question quotes
 const PICTURED = 7; // drafts of a cycle; the picture leaves out some of a longer one
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
@@ -137,18 +136,11 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* Returns when the picture shows a cycle, and which of its chips is the draft. */
-  function placeOf(/** @type {Cycle} */ { drafts, startMs, endMs }, /** @type {Draft} */ draft) {
-    return { from: startMs, to: endMs, place: drafts.length > PICTURED ? -1 : drafts.indexOf(draft) };
-  }
-
-  /* Returns the last words before a draft. */
-  function textBefore(/** @type {Cycle} */ { number, drafts }, /** @type {Draft} */ draft) {
-    const { prefill, cycles } = speculativeOf(player.run()),
-      path = [];
-    for (let i = draft.parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
-    const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
-    return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+  /* Returns the words before a draft, when the picture shows its cycle, and which of its chips is the draft. */
+  function placeOf(/** @type {Cycle} */ cycle, /** @type {Draft} */ draft) {
+    const place = cycle.drafts.length > PICTURED ? -1 : cycle.drafts.indexOf(draft),
+      before = textBefore(speculativeOf(player.run()), cycle, draft);
+    return { before, from: cycle.startMs, to: cycle.endMs, place };
   }
 
   /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
@@ -162,15 +154,7 @@ function mountPanel(element, props, player, secret) {
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
     if (draft)
       ask(
-        {
-          kind: "keep",
-          before: textBefore(cycle, draft),
-          piece: draft.piece.slice(0, 200),
-          choices: 4,
-          p,
-          q,
-          ...placeOf(cycle, draft),
-        },
+        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
         { right: quarterOfChance(Number(p), Number(q)) },
         cycle.endMs,
       );

@@ -28,8 +28,8 @@ export function placeAtStop(/** @type {Run} */ run, /** @type {Figures} */ { spe
 }
 
 /* Returns the headline, the sentence on the clock (or ""), whether the machine was too busy for it, and a bar for each
- * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up; of a run that
- * was stopped, the tokens. */
+ * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up; of a stopped
+ * run, the tokens. */
 export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const figures = figuresAt(run, Infinity),
     lanes = /** @type {["speculative" | "plain", Lane, LaneFigures][]} */ (
