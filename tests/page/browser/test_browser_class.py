@@ -151,6 +151,7 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
     assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
     assert cut_off(phone) == [] and not part(phone, "play").is_visible()
+    teacher.set_viewport_size({"width": 1280, "height": 720})  # a projector's
     teacher.get_by_role("button", name="Will it keep this token?").click()
     asked = phone.locator("#class [data-part=text]")
     expect(asked).to_contain_text("After “")
