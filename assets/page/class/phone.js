@@ -145,11 +145,11 @@ export function mount(element, props, player, playerProps, handlers) {
     part.choices.hidden = Boolean(answer);
     [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
     part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right, vote) : []));
-    part.why.textContent = answer
-      ? (vote == null ? "" : (vote === answer.right ? labels.right : labels.wrong) + " ") + worded.why(answer)
-      : vote == null
-        ? ""
-        : labels.voted;
+    const verdict = vote === answer?.right ? labels.right : labels.wrong;
+    part.why.replaceChildren(
+      vote == null ? "" : answer ? verdict + " " : labels.voted,
+      ...(answer ? worded.why(answer) : []),
+    );
   }
 
   /* Sends one vote at a time. If the pupil chooses again meanwhile, sends the last choice next. */

@@ -2,13 +2,22 @@
 
 import { html } from "#page/race/html.js";
 import { formatChance } from "#page/race/format.js";
-import { fillTemplate, formatPiece, fillText } from "#page/race/text.js";
+import { fillTemplate, formatPiece, makeVisible } from "#page/race/text.js";
 
 /* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
 const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > p ? p / q : 1);
 // Returns the quarter in which the chance lies, from 0 to 3. Adds 1e-9, because 0.3/0.4 is below ¾ in floating point.
 /** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
+
+const BEFORE = 28; // characters
+/** Returns the last words before a draft. @param {Lane} lane @param {Cycle} cycle @param {Draft} draft */
+export function textBefore({ prefill, cycles }, { number, drafts }, { parent }) {
+  const path = [];
+  for (let i = parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
+  const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
+  return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+}
 
 /* Rings the draft that a question is about, while the picture shows its cycle, and no other. */
 export function ringAsked(/** @type {Player} */ player, /** @type {any} */ question) {
@@ -21,23 +30,25 @@ export function ringAsked(/** @type {Player} */ player, /** @type {any} */ quest
 
 /* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. */
 export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {{ list: any[] }} */ quiz) {
-  const labels = texts.question;
+  const labels = texts.question,
+    figure = (/** @type {string | number} */ value) => html("b", {}, String(value));
 
-  function describeQuestion(/** @type {any} */ { kind, piece, number, choices: choiceCount, p, q }) {
+  function describeQuestion(/** @type {any} */ { kind, before, piece, number, choices: choiceCount, p, q }) {
     const entry = quiz.list[number];
     if (kind === "quiz" && entry)
       return {
         text: [entry.ask],
         choices: entry.choices,
-        why: (/** @type {{ right: number }} */ { right }) => entry.choices[right] + ": " + entry.why,
+        why: (/** @type {{ right: number }} */ { right }) => [html("b", {}, entry.choices[right]), ": ", entry.why],
       };
     if (kind === "count")
       return {
         text: [labels.count],
         choices: Array.from({ length: choiceCount }, (_, n) => String(n)),
-        why: (/** @type {{ right: number }} */ { right }) => fillText(labels.counted, { n: right }),
+        why: (/** @type {{ right: number }} */ { right }) => fillTemplate(labels.counted, { n: figure(right) }),
       };
     const values = {
+      before: makeVisible(before),
       piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
       p: formatChance(p),
       q: formatChance(q),
@@ -45,7 +56,7 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
     return {
       text: fillTemplate(labels.keep, values),
       choices: labels.quarters,
-      why: () => fillText(labels.numbers, { ...values, chance: formatChance(acceptChance(p, q)) }),
+      why: () => fillTemplate(labels.numbers, { ...values, chance: figure(formatChance(acceptChance(p, q))) }),
     };
   }
 

@@ -9,7 +9,7 @@ import { depthOf, isCoinDecided } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOfChance, createQuestionTexts, ringAsked } from "#page/class/question.js";
+import { quarterOfChance, textBefore, createQuestionTexts, ringAsked } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
@@ -136,9 +136,11 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* Returns when the picture shows a cycle, and which of its chips is the draft. */
-  function placeOf(/** @type {Cycle} */ { drafts, startMs, endMs }, /** @type {Draft} */ draft) {
-    return { from: startMs, to: endMs, place: drafts.length > PICTURED ? -1 : drafts.indexOf(draft) };
+  /* Returns the words before a draft, when the picture shows its cycle, and which of its chips is the draft. */
+  function placeOf(/** @type {Cycle} */ cycle, /** @type {Draft} */ draft) {
+    const place = cycle.drafts.length > PICTURED ? -1 : cycle.drafts.indexOf(draft),
+      before = textBefore(speculativeOf(player.run()), cycle, draft);
+    return { before, from: cycle.startMs, to: cycle.endMs, place };
   }
 
   /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
@@ -207,7 +209,7 @@ function mountPanel(element, props, player, secret) {
         ? choices.map((/** @type {string} */ label) => html("span", { class: "sd-cl-choice" }, label))
         : createBars(choices, counts, answer ? answer.right : -1)),
     );
-    part.why.textContent = answer ? why(answer) : "";
+    part.why.replaceChildren(...(answer ? why(answer) : []));
     part.votes.textContent = countText(
       labels.votes,
       counts.reduce((/** @type {number} */ sum, /** @type {number} */ n) => sum + n, 0),

@@ -12,14 +12,15 @@ export function createAccount(texts, part, view, createTerm) {
     const labels = texts.figures,
       [speculative, plain, peer] = lanesOf(view.run),
       peerFigures = figures.peer,
+      formatShare = (/** @type {number} */ share) => toFixed(100 * share, 0) + "%",
       formatMs = (/** @type {number} */ ms) => (ms ? formatDuration(ms) : "–"),
       formatCost = (/** @type {number | null} */ passes) =>
         passes == null ? "–" : toFixed(passes) + (peer ? "" : " " + labels.passes_unit);
     const tpot = (/** @type {LaneFigures} */ { tokens, endMs }) => (tokens ? formatMs(endMs / tokens) : "–"),
       formatDraftingShare = (/** @type {LaneFigures} */ { draftMs, endMs }) =>
-        endMs ? toFixed((draftMs / endMs) * 100, 0) + "%" : "–";
+        endMs ? formatShare(draftMs / endMs) : "–";
     const acceptance = (/** @type {LaneFigures} */ { accepted, drafted }) =>
-      drafted ? toFixed(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
+      drafted ? formatShare(accepted / drafted) + (peer ? "" : ` (${accepted}/${drafted})`) : "–";
     /** @param {() => string} figure */
     const peerCell = (figure) => (reportsDrafts(peer) ? figure() : "–"); // some peers report only their tokens
     const onServer = isServed(view.run),
@@ -30,7 +31,7 @@ export function createAccount(texts, part, view, createTerm) {
       draftAcceptance = onServer
         ? figures.draftAcceptance == null
           ? "–"
-          : toFixed(figures.draftAcceptance)
+          : formatShare(figures.draftAcceptance)
         : acceptance(figures.speculative);
     const rows = [
       [

@@ -7,24 +7,24 @@ import { svgText, svgLine } from "#page/race/svg.js";
 
 /**
  * Appends the ticks of a time axis to `chart`. The axis is `span` ms long. Only `window` ms of it are visible at once;
- * these get about `count` ticks. If `top` is set, each tick also gets a short line.
+ * these get about `count` ticks. If `top` is set, each tick also gets a short line. Returns the labels.
  * @param {any} chart @param {{ span: number, window?: number, x: (at: number) => number, width: number, y: number,
  *   top?: number | null, count: number }} axis
  */
 export function drawTimeAxis(chart, { span, window = span, x, width, y, top = null, count }) {
-  ticksOf(0, span, window, count).forEach(({ at, label }, i, ticks) => {
+  return ticksOf(0, span, window, count).flatMap(({ at, label }, i, ticks) => {
     const tickX = x(at);
     if (top != null) chart.append(svgLine(tickX, top, tickX, top + 4, "sd-ax"));
-    if (i && tickX > width - 26 && tickX < 64 + x(ticks[i - 1].at)) return; // it would overlap the one before
-    chart.append(
-      svgText(
-        tickX,
-        y,
-        label + (i === ticks.length - 1 || top != null ? " ms" : ""),
-        "",
-        tickX < 8 ? "start" : tickX > width - 26 ? "end" : "middle",
-      ),
+    if (i && tickX > width - 26 && tickX < 64 + x(ticks[i - 1].at)) return []; // it would overlap the one before
+    const text = svgText(
+      tickX,
+      y,
+      label + (i === ticks.length - 1 || top != null ? " ms" : ""),
+      "",
+      tickX < 8 ? "start" : tickX > width - 26 ? "end" : "middle",
     );
+    chart.append(text);
+    return [text];
   });
 }
 

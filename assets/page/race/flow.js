@@ -141,6 +141,7 @@ export function createFlow(box, texts, view) {
       flash = ease(progress, PASSED_SHARE, FLASHED_SHARE) - ease(progress, FLASHED_SHARE, 0.84);
     passFill.style.clipPath = `inset(0 ${(100 * (1 - ease(progress, DRAFTED_SHARE, PASSED_SHARE))).toFixed(1)}% 0 0)`;
     passBar.style.opacity = progress > DRAFTED_SHARE - 0.05 ? "1" : "0.45";
+    passBar.classList.toggle("sd-gained", progress > 0.9);
     gainLabel.style.opacity = ease(progress, 0.9, 1).toFixed(2);
     for (const item of items) {
       const shown = isJudged ? item.state : "pending";

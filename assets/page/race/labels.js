@@ -49,8 +49,7 @@ export function labelPlayer(texts, part, speeds) {
       html("span", { class: "sd-legend-entry", "data-of": state }, legendChip(texts, state), texts.status[state]),
     ),
   );
-  part.legend.entries = part.legend.querySelectorAll("[data-of]");
-  part.legend.discardedText = part.legend.entries[3].lastChild;
+  part.legend.discardedText = part.legend.children[3].lastChild;
   part.swatches.append(
     html("i", { class: "sd-sw-draft" }),
     texts.time.draft,

@@ -157,23 +157,18 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
     draft && cycle.tree ? ", " + fillText(texts.tree.level, { level: draft.level }) : "";
 
   function paintChips() {
-    const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs),
-      met = new Set();
+    const currentCycle = countCyclesBy(speculativeOf(view.run).cycles, view.timeMs);
     for (const item of chips) {
       const now =
         view.timeMs + EPS < item.shownMs ? "future" : view.timeMs + EPS < item.judgedMs ? "pending" : item.state;
       const tabIndex = now !== "future" && item.lane === 0 && item.cycle && item.cycle.number === currentCycle ? 0 : -1;
       if (item.tabIndex !== tabIndex) item.node.tabIndex = item.tabIndex = tabIndex;
-      if (now !== "plain" || (item.cycle && hasDrafts(item.lane))) met.add(now);
-      if (item.draft && now !== "future") met.add("pending");
       if (item.shownState === now) continue;
       item.shownState = now;
       item.node.className = "sd-tok " + (now === "future" ? "sd-future sd-" + item.state : "sd-" + now);
       item.node.classList.toggle("sd-unmarked", now === "pending");
       item.node.classList.toggle("sd-kept", ["accepted", "resampled", "bonus"].includes(now));
     }
-    // the legend has only what there was to see so far, each in its place
-    for (const entry of part.legend.entries) entry.toggleAttribute("data-unmet", !met.has(entry.dataset.of));
   }
 
   /* Marks a cycle as past once the next one's first token appears; in prose this hides discarded tokens. Draft trees

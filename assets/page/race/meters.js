@@ -4,7 +4,7 @@ import { EPS, speculativeOf, plainOf, isOver, wasStopped, isAtEnd, isServed } fr
 import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
 import { html, setProperty } from "#page/race/html.js";
 import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
-import { toFixed, clamp } from "#page/race/format.js";
+import { toFixed, formatTimes, clamp } from "#page/race/format.js";
 import { countOfTokens, fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
@@ -44,8 +44,8 @@ export function createMeters(texts, root, part, view, createTerm) {
       isUnsure = isOwn && (view.run.header.source === "live" || wasMachineBusy(view.run));
     if (!plainOf(view.run))
       return [labels.speedup, "–", isServed(view.run) ? texts.server.no_plain : labels.no_plain, "speedup"];
-    if (final && ratio && !isUnsure) return [labels.speedup, toFixed(ratio) + "×", "", "speedup"];
-    if (ratio && !isUnsure) return [labels.so_far, toFixed(ratio, 1) + "×", "", "speedup"];
+    if (final && ratio && !isUnsure) return [labels.speedup, formatTimes(ratio) + "×", "", "speedup"];
+    if (ratio && !isUnsure) return [labels.so_far, formatTimes(ratio) + "×", "", "speedup"];
     if (!isOwn) return [labels.so_far, "–", "", "speedup"];
     return [
       labels.saved,

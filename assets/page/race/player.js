@@ -19,6 +19,7 @@ import { createPlayback, createView, willGoOn } from "#page/race/playback.js";
 import { SPEEDS, createControls } from "#page/race/controls.js";
 import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
+import { placeAtStop } from "#page/race/verdict.js";
 import { createDraftLinks, connectHelpLinks } from "#page/race/links.js";
 import { labelPlayer } from "#page/race/labels.js";
 import { createHeading } from "#page/race/heading.js";
@@ -164,6 +165,8 @@ function mountPlayer(element, props, watch, trigger) {
       key = [
         figures.speculative.passes,
         figures.plain.passes,
+        figures.speculative.written,
+        figures.plain.written,
         isComplete,
         end,
         view.slowdown,
@@ -209,7 +212,7 @@ function mountPlayer(element, props, watch, trigger) {
         isAtEnd(view) &&
         figures.speculative.passes > 0 &&
         (figures.plain.passes > 0 || !plainOf(view.run)) &&
-        !wasStopped(view.run);
+        (!wasStopped(view.run) || placeAtStop(view.run, figures) !== "");
     if (isFinished !== Boolean(view.finishedRun) || (isFinished && view.finishedRun !== view.run)) {
       view.finishedRun = isFinished ? view.run : null;
       part.flow.replaceChildren();

@@ -29,6 +29,7 @@ import {
   methodOf,
 } from "#page/race/text.js";
 import { MIN_TOKENS } from "#page/race/meters.js";
+import { placeAtStop } from "#page/race/verdict.js";
 import { createServerSentences } from "#page/race/server.js";
 import { draftWord, targetWord } from "#page/race/spelling.js";
 
@@ -164,6 +165,9 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
         kp: figures.plain.passes,
         tau: figures.tau == null ? "–" : toFixed(figures.tau),
       };
+    const place = placeAtStop(view.run, figures),
+      time = formatDuration(Math.max(figures.speculative.endMs, figures.plain.endMs));
+    if (place) return [fillText(says.stopped_at, { ...values, place: says.place[place], time })];
     if (wasStopped(view.run))
       return [
         fillText(!values.n ? says.stopped_early : values.n < MIN_TOKENS ? says.stopped_short : says.stopped, values),
@@ -275,7 +279,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     if (countLostDrafts(view.run)) return fillText(says.unknown, counts);
     if (sampled && rule === SHARED_NOISE)
       return fillText(at >= 0 ? says.noise_part : over ? says.noise : says.noise_so_far, counts);
-    if (sampled) return fillText(at >= 0 ? says.sampled : says.sampled_same, counts);
+    if (sampled) return fillText(at >= 0 ? says.sampled : over ? says.sampled_same : says.sampled_so_far, counts);
     return joinSentences(
       fillText(at >= 0 ? says.part : over ? says.same : says.same_so_far, counts),
       over && peerAgreement(),

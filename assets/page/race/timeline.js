@@ -10,14 +10,18 @@ import { drawTimeAxis, timeAxisEnd } from "#page/race/axes.js";
 const TOP_PX = 16,
   ROW_PX = 44; // a phone's rows are lower
 
-/* Returns where a text that is centred at its x begins. */
-const leftOf = (/** @type {SVGElement} */ text) =>
-  Number(text.getAttribute("x")) - 0.56 * estimateWidth(text.textContent || ""); // 0.56: half, and bold is wider
+/* Returns where a text begins and ends. */
+function edgesOf(/** @type {SVGElement} */ text) {
+  const width = 1.12 * estimateWidth(text.textContent || ""), // bold is wider
+    shift = { start: 0, middle: 0.5, end: 1 }[text.getAttribute("text-anchor") || "start"] || 0,
+    left = Number(text.getAttribute("x")) - shift * width;
+  return { left, right: left + width };
+}
 
 export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Parts} */ part, /** @type {View} */ view) {
   /* The strip holds bars and axis. It is built again only when the run, the zoom or the width changes. In the replay,
-   * the strip, the line at the current time and the veil over the future move, and labels appear, and go where the left
-   * edge would cut them. */
+   * the strip, the line at the current time and the veil over the future move, and labels appear, and go where an edge
+   * would cut them. */
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
@@ -51,7 +55,8 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     // the veil shrinks towards the right edge of the box, so that it never reaches outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
     for (const label of drawing.labels) {
-      const hidden = label.ms > view.timeMs + EPS || (fromMs > 0 && label.left < fromMs * drawing.scale);
+      const left = fromMs * drawing.scale,
+        hidden = label.ms > view.timeMs + EPS || (left > 0 && label.left < left) || label.right > left + width;
       if (label.hidden !== hidden) label.node.style.visibility = hidden ? "hidden" : "visible";
       label.hidden = hidden;
     }
@@ -71,7 +76,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     const x = (/** @type {number} */ ms) => ms * scale,
       bars = createBarPaths(),
       revealAt = (/** @type {number} */ ms, /** @type {SVGElement[]} */ ...nodes) =>
-        nodes.forEach((node) => drawing.labels.push({ ms, node, left: leftOf(node) }));
+        nodes.forEach((node) => drawing.labels.push({ ms, node, ...edgesOf(node) }));
     for (const [lane, y, isSpeculative] of /** @type {[Lane | undefined, number, boolean][]} */ ([
       [speculative, TOP_PX, true],
       [peer, TOP_PX + rowPx, true],
@@ -105,7 +110,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
         );
     }
     chart.append(...drawing.labels.map((label) => label.node), svgLine(0, axisY, fullWidth, axisY, "sd-ax"));
-    drawTimeAxis(chart, {
+    const ticks = drawTimeAxis(chart, {
       span: fullWidth / scale,
       window: span,
       x,
@@ -114,6 +119,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       top: axisY,
       count: view.widths.gantt > 500 ? 9 : 5,
     });
+    if (fullWidth > width) revealAt(0, ...ticks);
     strip.replaceChildren(chart);
   }
 

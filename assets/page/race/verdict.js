@@ -1,13 +1,35 @@
 /* Sums up a finished run: first what is true on any machine (passes, words), then what the clock said; of a run that
  * was not faster, the clock first. Uses no DOM. */
 
-import { countLostDrafts, speculativeOf, startedOf, plainOf, serverOf, SHARED_NOISE } from "#page/race/run.js";
+import {
+  countLostDrafts,
+  speculativeOf,
+  startedOf,
+  plainOf,
+  serverOf,
+  isServed,
+  wasStopped,
+  SHARED_NOISE,
+} from "#page/race/run.js";
 import { figuresAt, wasMachineBusy, findDivergence, outcomeOf } from "#page/race/measure.js";
 import { fillText } from "#page/race/text.js";
 import { formatDuration, formatTimes } from "#page/race/format.js";
+import { MIN_TOKENS } from "#page/race/meters.js";
+
+/* Says whether speculation was ahead when a run was stopped: "slower", "even" or "faster"; "" unless both lanes were
+ * still running and had written enough. */
+export function placeAtStop(/** @type {Run} */ run, /** @type {Figures} */ { speculative, plain, speedup }) {
+  const isComparable =
+    wasStopped(run) &&
+    !isServed(run) &&
+    ![speculativeOf(run), plainOf(run)].some((lane) => lane?.finished) &&
+    Math.min(speculative.written, plain.written) >= MIN_TOKENS;
+  return isComparable ? outcomeOf(speedup) : "";
+}
 
 /* Returns the headline, the sentence on the clock (or ""), whether the machine was too busy for it, and a bar for each
- * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up. */
+ * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up; of a stopped
+ * run, the tokens. */
 export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const figures = figuresAt(run, Infinity),
     lanes = /** @type {["speculative" | "plain", Lane, LaneFigures][]} */ (
@@ -18,22 +40,28 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     ),
     labels = texts.finish;
   const perToken = (/** @type {LaneFigures} */ { endMs, tokens }) => endMs / Math.max(1, tokens),
-    slowest = Math.max(...lanes.map(([, , totals]) => perToken(totals))),
+    place = placeAtStop(run, figures),
+    sizeOf = (/** @type {LaneFigures} */ totals) => (place ? totals.written : perToken(totals)),
+    largest = Math.max(...lanes.map(([, , totals]) => sizeOf(totals))),
     isEqualLength = lanes.every(([, , { tokens }]) => tokens === figures.speculative.tokens),
     busy = wasMachineBusy(run),
     outcome = outcomeOf(figures.speedup);
+  const barTextOf = (/** @type {Lane} */ lane) =>
+    place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
-    headline: headlineOf(texts, run, figures),
+    headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures),
     clock:
-      !outcome || (outcome === "slower" && !busy)
+      place || !outcome || (outcome === "slower" && !busy)
         ? ""
         : fillText(labels.clock[busy ? "busy" : outcome], { times: formatTimes(Number(figures.speedup)) }),
     busy,
     rows: lanes.map(([name, lane, totals]) => ({
       name: texts.lane[name],
       fill: name === "plain" ? "line-2" : outcome === "slower" ? "rejected" : "accepted",
-      share: slowest ? perToken(totals) / slowest : 0,
-      label: fillText(serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each, {
+      share: largest ? sizeOf(totals) / largest : 0,
+      label: fillText(barTextOf(lane), {
+        n: totals.written,
+        ks: totals.passes,
         passes: totals.passes,
         time: formatDuration(lane.endMs),
         each: formatDuration(perToken(totals)),

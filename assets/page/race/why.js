@@ -1,6 +1,6 @@
 /* Explains in one line why speculation can be faster, using how long the passes of this run took. */
 
-import { speculativeOf, plainOf, isServed, isOver, replayEnd } from "#page/race/run.js";
+import { speculativeOf, isServed, isOver, replayEnd } from "#page/race/run.js";
 import { figuresAt, wasMachineBusy, outcomeOf } from "#page/race/measure.js";
 import { formatDuration, toFixed } from "#page/race/format.js";
 import { fillText } from "#page/race/text.js";
@@ -17,7 +17,7 @@ export function explainSpeed(/** @type {PlayerTexts} */ texts, /** @type {Run} *
   if (isServed(run)) return "";
   if (!isOver(run)) return texts.why.known;
   const figures = figuresAt(run, Infinity),
-    plainPassMs = plainOf(run) && figures.plain.passes ? figures.plain.passMs / figures.plain.passes : 0;
+    plainPassMs = figures.plain.passes ? figures.plain.endMs / figures.plain.passes : 0; // as in v
   const checks = speculative.cycles
       .slice(0, figures.speculative.passes)
       .filter((cycle) => cycle.check && cycle.drafts.length),

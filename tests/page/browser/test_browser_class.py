@@ -99,9 +99,13 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     teacher.get_by_role("button", name="How many are kept?").click()
     expect(panel.locator("[data-part=reveal]")).to_be_visible()
     assert moment(teacher)["t"] < end
-    for shown in (panel, part(teacher, "say"), part(teacher, "lane0"), part(teacher, "play")):
+    for shown in (panel, *(part(teacher, name) for name in ("promptline", "say", "lane0", "play"))):
+        expect(shown).to_be_visible()
         assert shown.evaluate(inside), shown
     teacher.get_by_role("button", name="Close the question").click()
+    expect(part(teacher, "gantt")).to_be_visible()
+    time, transport = (teacher.locator(one).bounding_box() for one in ("[data-part=gantt]", ".sd-transport"))
+    assert time["y"] + time["height"] <= transport["y"]
 
 
 @pytest.fixture
@@ -139,6 +143,7 @@ def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page
 def test_a_phone_follows_and_votes(teacher, open_phone):
     phone = open_phone()
     part(teacher, "stage").press("Home")
+    expect(part(teacher, "foot")).to_contain_text("the same so far: 1")  # of samples, not yet of the whole run
     for _ in range(2):
         step(teacher)
         expect(says(phone)).to_have_text(says(teacher).text_content())
@@ -146,8 +151,11 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     veil, line = (phone.locator(one).first.bounding_box() for one in (".sd-veil", "[data-part=gantt]"))
     assert line["y"] - 1 <= veil["y"] and veil["y"] + veil["height"] <= line["y"] + line["height"] + 1
     assert cut_off(phone) == [] and not part(phone, "play").is_visible()
+    teacher.set_viewport_size({"width": 1280, "height": 720})  # a projector's
     teacher.get_by_role("button", name="Will it keep this token?").click()
-    expect(phone.locator("#class [data-part=text]")).to_contain_text("the target gives it p = ")
+    asked = phone.locator("#class [data-part=text]")
+    expect(asked).to_contain_text("After “")
+    expect(asked).to_contain_text("the target gives it p = ")
     for page in (phone, teacher):
         expect(page.locator(".sd-flow [data-asked]")).to_have_count(1)  # the token in question is ringed
     choices = phone.locator("#class [data-part=choices] button")
@@ -158,9 +166,16 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     phone.locator("#class [data-part=choices] button").first.click()
     expect(teacher.locator(".sd-class [data-part=votes]")).to_have_text("1 vote")
     assert teacher.locator(".sd-class .sd-cl-bar").count() == 0  # votes that can be seen would steer the others
+    height = teacher.locator(".sd-class").bounding_box()["height"]
     teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
     places = "all => all.map(one => [one.getBoundingClientRect().x, one.getBoundingClientRect().width].join())"
     assert len({*teacher.locator(".sd-class .sd-cl-track").evaluate_all(places)}) == 1  # bars begin in one line
+    assert teacher.locator(".sd-class").bounding_box()["height"] == height
+    assert min(teacher.locator(".sd-class :is([data-part=why], [data-part=votes])").evaluate_all(sizes)) >= 18
+    expect(teacher.locator(".sd-class [data-part=why] b")).to_have_count(1)
     expect(phone.locator("#class .sd-cl-own")).to_contain_text("yours")
+    last, told = (phone.locator(f"#class [data-part={one}]").bounding_box() for one in ("bars", "why"))
+    assert told["y"] - last["y"] - last["height"] >= 10
+    expect(phone.locator(".sd-legend [data-of=accepted]")).to_be_visible()
     expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")

@@ -30,10 +30,13 @@ PLACES = """(names) => names.map((name) => {
 
 
 CUT_LABELS = """() => {
-    const chart = document.querySelector("[data-part=gantt]"), left = chart.getBoundingClientRect().left;
-    return [...chart.querySelectorAll("text")].filter((text) =>
-        text.style.visibility === "visible" && text.getBoundingClientRect().left < left - 1).length;
-}"""
+    const chart = document.querySelector("[data-part=gantt]"), { left, right } = chart.getBoundingClientRect();
+    return [...chart.querySelectorAll("text")].filter((text) => {
+        const box = text.getBoundingClientRect();
+        return text.style.visibility !== "hidden" && (box.left < left - 1 || box.right > right + 1);
+    }).length;
+}
+"""
 UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect)")]
     .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)" && !node.closest("defs"))
     .map((node) => node.outerHTML.slice(0, 120))"""
@@ -87,13 +90,16 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     page = open_page(1280, 800, reduced_motion="reduce")
     log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")
     page.evaluate(LOAD, log)
-    told, first = [], None
+    told, first, names = [], None, set()
     for i in range(41):
         page.evaluate(SHOW, i / 40)
+        names.add(page.locator("[data-part=figures] dt").last.evaluate("name => name.getBoundingClientRect().x"))
+        assert page.locator(".sd-legend [data-of]:visible").count() == 7
         told.append(page.locator("[data-part=figures] .sd-hero dd").first.inner_text())
         first = first or page.evaluate(PLACES, SEEN)
         assert page.evaluate(PLACES, SEEN) == first, "something moved"
     ratios = [float(said.removesuffix("×")) for said in told if "×" in said]
+    assert len(names) == 1  # whatever the figure beside it
     assert len(ratios) > 20 and min(ratios) >= 1 and ratios[-1] >= 2
     expect(part(page, "setup")).to_have_text("SmolLM2 (135 M) · Draft model (5.7 M) · 2 CPU cores")
     expect(part(page, "pace")).to_be_empty()

@@ -193,6 +193,44 @@ test("a loss is told before the passes, busy machine or not, and a tie is neithe
   assert.equal(verdict(made(38.5)).clock, "1.04× faster on the clock");
 });
 
+test("a run that was stopped says who was ahead, by tokens, unless a lane had ended", () => {
+  for (const [cycle, headline, place] of [
+    [20, "Stopped while ahead", "ahead"],
+    [40, "Stopped while level", "level"],
+    [60, "Stopped while behind", "behind"],
+  ]) {
+    const run = made(cycle),
+      lanes = [run.lanes.speculative, run.lanes.plain],
+      say = () =>
+        createStory(TEXTS, { run, timeMs: replayEnd(run) }, ...[0, 1, 2].map(() => () => null)).momentSentence(
+          figuresAt(run, Infinity),
+          null,
+        )[0];
+    for (const lane of lanes) {
+      lane.finished = null;
+      lane.cycles = lane.cycles.filter(({ endMs }) => endMs <= 240);
+      lane.endMs = lane.cycles.at(-1).endMs;
+    }
+    run.closed = true;
+    const [n, m] = lanes.map(({ cycles }) => 1 + cycles.at(-1).totals.tokens),
+      verdict = summarize(TEXTS, run);
+    assert.deepEqual([verdict.headline, verdict.clock], [headline, ""]);
+    assert.equal(verdict.rows[1].label, `${m} tokens in ${lanes[1].cycles.length} passes`);
+    assert.ok(Math.abs(verdict.rows[0].share / verdict.rows[1].share - n / m) < 1e-9);
+    assert.equal(say(), `Speculation was ${place} when it stopped: ${n} tokens to plain’s ${m} in 240 ms.`);
+    lanes[0].finished = { reason: "limit" };
+    assert.match(say(), /^Stopped\. Speculation had/);
+  }
+});
+
+test("the cost of a check over that of a token is v", () => {
+  const run = foldEvents(eventsOf("toy")),
+    [check, one] = explainSpeed({ why: { cheap: "{check} {one}", dear: "{check} {one}" } }, run, 0)
+      .match(/[\d.]+(?= ms)/g)
+      .map(Number);
+  assert.ok(Math.abs(check / one - figuresAt(run, Infinity).v) < 0.02);
+});
+
 test("the cause of a loss is told from its own figures, busy machine or not", () => {
   const run = foldEvents(eventsOf("toy"));
   for (const cycle of run.lanes.plain.cycles) cycle.endMs /= 3;
