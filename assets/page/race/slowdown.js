@@ -40,4 +40,7 @@ export function chooseSlowdown(/** @type {Run} */ run, /** @type {number} */ ms)
   );
 }
 
-export const chooseLiveSlowdown = (/** @type {Run} */ run) => (tokensPerSecond(run) <= READABLE ? 1 : 100);
+export function chooseLiveSlowdown(/** @type {Run} */ run) {
+  const rate = tokensPerSecond(run);
+  return rate > READABLE && rate < Infinity ? 100 : 1;
+}

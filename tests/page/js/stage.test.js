@@ -6,6 +6,7 @@ import { explainSpeed, noteOnScript } from "#page/race/why.js";
 import { summarize } from "#page/race/verdict.js";
 import { describeSetup } from "#page/race/setup.js";
 import { paceOf } from "#page/race/heading.js";
+import { chooseLiveSlowdown } from "#page/race/slowdown.js";
 import { createStory } from "#page/race/story.js";
 import { isClear } from "#page/race/columns.js";
 import { wordOf, targetWord } from "#page/race/spelling.js";
@@ -274,6 +275,12 @@ test("the pace of a live run is its own, and a replay at its end has none", () =
   assert.equal(pace(true), "a small model: watch the method, not the prose");
   run.closed = true;
   assert.equal(pace(true), "a small model: watch the method, not the prose");
+});
+
+test("a live run is not slowed down before its speed is known", () => {
+  const run = made(20),
+    slowdownAt = (endMs) => chooseLiveSlowdown({ ...run, lanes: { speculative: { ...run.lanes.speculative, endMs } } });
+  assert.deepEqual([0, 1, 1e6].map(slowdownAt), [1, 100, 1]);
 });
 
 test("one token is a token", () => {
