@@ -23,9 +23,8 @@ export function textBefore({ prefill, cycles }, { number, drafts }, { parent }) 
 export function ringAsked(/** @type {Player} */ player, /** @type {any} */ question) {
   const { t } = player.moment(),
     place = question && question.from <= t && t <= question.to ? question.place : -1;
-  [...player.querySelectorAll(".sd-flow > .sd-tok")].forEach((chip, i) =>
-    chip.toggleAttribute("data-asked", i === place),
-  );
+  for (const chip of player.querySelectorAll(".sd-flow > .sd-tok"))
+    chip.toggleAttribute("data-asked", chip.dataset.place === String(place));
 }
 
 /* `texts` holds the texts of `class.json`. `quiz.list` holds the questions of the Guide's quiz. */

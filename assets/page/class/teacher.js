@@ -15,7 +15,6 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
   MAX_POST = 400000; // a post has at most this many characters of the log
-const PICTURED = 7; // drafts of a cycle; the picture leaves out some of a longer one
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
 
@@ -136,11 +135,10 @@ function mountPanel(element, props, player, secret) {
     return cycle;
   }
 
-  /* Returns the words before a draft, when the picture shows its cycle, and which of its chips is the draft. */
+  /* Returns the words before a draft, when the picture shows its cycle, and its place among the drafts. */
   function placeOf(/** @type {Cycle} */ cycle, /** @type {Draft} */ draft) {
-    const place = cycle.drafts.length > PICTURED ? -1 : cycle.drafts.indexOf(draft),
-      before = textBefore(speculativeOf(player.run()), cycle, draft);
-    return { before, from: cycle.startMs, to: cycle.endMs, place };
+    const before = textBefore(speculativeOf(player.run()), cycle, draft);
+    return { before, from: cycle.startMs, to: cycle.endMs, place: cycle.drafts.indexOf(draft) };
   }
 
   /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */

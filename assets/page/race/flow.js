@@ -89,9 +89,11 @@ export function createFlow(box, texts, view) {
         node: createChip(texts, token.text || nameOf(texts, token), token.state, "span"),
         ...more,
       });
-    const chips = [...inState("accepted"), ...inState("rejected"), ...inState("discarded", "cut")].map((draft, i) =>
-        createItem(draft, { i }),
-      ),
+    const chips = [...inState("accepted"), ...inState("rejected"), ...inState("discarded", "cut")].map((draft, i) => {
+        const item = createItem(draft, { i });
+        item.node.dataset.place = String(cycle.drafts.indexOf(draft)); // for the ring of a class question
+        return item;
+      }),
       before = { state: "accepted", node: createChip(texts, "…", "plain", "span"), i: 0 },
       after = { state: "discarded", node: before.node.cloneNode(true), i: chips.length - 1 };
     if (cycle.targetToken) chips.push(createItem(cycle.targetToken, { isTarget: true }));
