@@ -220,17 +220,15 @@ class Trial:
 class Verdict:
     """The accepted path, and the target's own `token`, which every cycle adds after the path.
 
-    `token` was drawn from `distribution` or, if that is None, from the target's row after the path. Only a wrong
-    rule of `proof/mistakes.py` adds `extra` tokens.
+    `token` was drawn from `distribution` or, if that is None, from the target's row after the path.
     """
 
     path: tuple[int, ...]
     token: int
     kind: Kind
     trials: tuple[Trial, ...]
-    extra: tuple[int, ...] = ()
     distribution: "Tensor | None" = field(default=None, compare=False)  # [V]
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """Return the tokens that this cycle adds to the text."""
-        return [*(proposal.tokens[node] for node in self.path), self.token, *self.extra]
+        return [*(proposal.tokens[node] for node in self.path), self.token]

@@ -10,7 +10,7 @@ import pytest
 from tests.test_packaging import imports as packages
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "messages types sampling verify rules events text describe loop".split()
+READING = "messages types sampling verify rules events text describe task host loop".split()
 ALLOWED = {
     "messages": set(),
     "types": {"messages"},
@@ -23,14 +23,16 @@ ALLOWED = {
     "rules": {"types", "methods", "sampling", "verify"},
     "events": {"messages", "types"},
     "describe": {"types", "events", "sampling"},
-    "loop": {*READING, "models", "drafters"} - {"rules"},
+    "task": {"types", "events", "sampling", "verify", "models", "drafters"},
+    "host": {"types", "sampling", "describe", "task", "drafters"},
+    "loop": {*READING, "models"} - {"rules", "verify", "describe", "drafters"},
     "models": {"types", "models"},
     "drafters": {"types", "sampling", "models", "drafters"},
     "figures": {"types", "events", "paths", "figures"},
     "methods": {"messages", "models", "drafters"},
     "settings": {"messages", "types", "exposure", "methods"},
     "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"}
-    | {"messages"},
+    | {"messages", "task"},
     "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},

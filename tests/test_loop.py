@@ -10,18 +10,20 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from specdec import loop
+from specdec import describe, loop
 from specdec.cli.render import describe_run
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Committed, Drafted, Event, Failed, Finished, PLAIN, SPECULATIVE, Started, Verified
-from specdec.loop import generate, HostExecutor, Task
+from specdec.host import check_proposal, HostExecutor
+from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import Case, TableModel
 from specdec.rules import SampleAndMatch, SharedNoise
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
+from specdec.task import CycleResult, Task
 from specdec.traces.audit import audit
 from specdec.traces.cycle import lost_drafts
 from specdec.traces.file import Header, Trace
@@ -126,7 +128,7 @@ def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]
 
 def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
     class LateReader(HostExecutor):
-        def cycle(self, tokens: Sequence[int], k: int) -> loop.CycleResult:
+        def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
             return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
 
     events = list(generate(one := task(), LateReader(one)))
@@ -395,7 +397,7 @@ def test_every_run_ends_with_finished_whatever_breaks(what: str, details: bool, 
         "at": (sampler, 5, OSError("no noise left")),
         "piece": (one, 10, KeyError(-1)),
         "token_bytes": (one, 10, KeyError(-1)),
-        "verification": (loop.describe, 10, KeyError(-1)),
+        "verification": (describe, 10, KeyError(-1)),
     }[what]
     function = getattr(place, what)
 
@@ -427,7 +429,7 @@ def test_the_clock_adds_up() -> None:
 
 def test_limits_of_a_task() -> None:
     assert task().k == 4 and len(ids(run(task(k=64)))) == 40
-    loop.check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
+    check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
     with pytest.raises(ValueError, match="between 0 and 64"):
         run(task(k=65))
     for most, reason in ((1, "length"), (40, "context")):

@@ -13,7 +13,8 @@ from specdec import cli as terminal
 from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Failed, Verified
-from specdec.loop import generate, HostExecutor, Task
+from specdec.host import HostExecutor
+from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, total_variation
@@ -21,6 +22,7 @@ from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
 from specdec.proof.toys import Case, cases, deep_loops, run_loop
 from specdec.rules import BlockVerification, make_rule, RULES, SharedNoise
 from specdec.sampling import probabilities, Sampler, SharedNoiseSampler
+from specdec.task import Task
 from specdec.types import Proposal, SamplingParams
 from specdec.verify import RejectionSampling, Rule
 from tests.proof.test_lossless import EXACT, proved, shipped_error

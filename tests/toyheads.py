@@ -226,8 +226,8 @@ class Run:
         self.view, self.text = view_of(target), list(text)
         self.drafter = make(self.view)
         self.cache = self.view.new_cache(160)
-        assert not self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
         self.view.forward(self.text[:-1], self.cache)
+        assert not self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
 
     def propose(self, k: int, seed: int = 0, params: SamplingParams = WARM) -> Proposal:
         with torch.inference_mode():

@@ -23,7 +23,7 @@ from typing import Any
 from tests.report import at_least, Figure
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("sampling", "verify", "rules", "loop")
+FILES = ("sampling", "verify", "rules", "task", "host", "loop")
 # In this order, but the test file of the mutated file runs first.
 TESTS = "test_sampling.py test_loop.py drafters/test_drafters.py proof/test_lossless.py test_rules.py".split()
 TEST_SECONDS = 60  # time limit of a test; without a mutant, each takes less than a fifth of it
@@ -63,12 +63,12 @@ EQUAL = {
      "likely tokens sum to (1 + top_p) / 2, which is less than this only if top_p is 1 within float32's error",
     ("sampling.", "1e-06 → 0.001"): SORTED_WHOLE,
     ("sampling.", "14 → 15"): "the limit affects only precision: shorter rows sum to one well enough either way",
-    ("loop.CycleResult", "frozen=True → False"): "nothing writes to it",
+    ("task.CycleResult", "frozen=True → False"): "nothing writes to it",
     ("sampling.argmax", "logits.device.type == 'cpu' → logits.device.type != 'cpu'"):
      "torch's argmax returns the same, ten times slower",
     ("sampling.SharedNoiseSampler.noise", "32 → 33"):
      "torch's generator uses only the lower 32 bits, which are the same",
-    ("loop.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-05"
+    ("host.check_proposal", "float((proposal.probs.sum(-1) - 1.0).abs().max()) < 1e-05"
      " → float((proposal.probs.sum(-1) - 1.0).abs().max()) <= 1e-05"): "no sum of float32 is off by exactly that much",
 }  # fmt: skip
 

@@ -38,7 +38,7 @@ BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth th
 CACHED_CYCLES = 24  # `gpu.cycle.DeviceCycle` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
-CODE = ("loop", "drafters", "models", "verify", "sampling")
+CODE = ("loop", "task", "host", "drafters", "models", "verify", "sampling")
 WEIGHTS = {"embedded": "family", "smollm2": "models/smollm2"}  # family -> folder below assets
 
 

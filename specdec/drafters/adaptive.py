@@ -59,6 +59,8 @@ class AdaptiveDrafter(Drafter):
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """
+        if len(cycle_costs) == 1:
+            return 0  # the prefill drafts nothing, and is no trial
         alpha = self.stop.acceptance.upper  # an optimistic estimate, because a useless trial costs little
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
         k = len(cycle_costs) - 1

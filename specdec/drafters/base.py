@@ -33,7 +33,7 @@ class Drafter(ABC):
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Return a draft after `tokens` that is at most `k` levels deep. It can be shorter, or empty.
 
-        The prefill calls this with `k` 0. The drafter can then read the prompt, but returns no draft.
+        The prefill calls this with `k` 0, after the target has read the prompt. The drafter can then read it, too.
         A drafter can end the draft after any token. It must not drop a token that it drew, nor fail because of one:
         that would change the distribution of the text.
         """
@@ -175,25 +175,32 @@ class HeadDrafter(Drafter, Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        if k == 0:  # at the prefill there are no features yet
-            return Proposal()
-        return self.draft(self.catch_up(tokens), k, params, sampler)
+        pending = self.catch_up(tokens)
+        if k:
+            return self.draft(pending, k, params, sampler)
+        if pending:
+            self.fill_cache(pending)
+        return Proposal()
 
     @abstractmethod
     def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Read the pending tokens, and return a draft after them that is at most `k` levels deep; `k` is above 0."""
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Remove the last draft from the cache. Return the committed tokens that the head must read next, at least one.
+        """Remove the last draft from the cache. Return the committed tokens that the head must read next.
 
-        The target's cache must not be empty.
+        It reads each with the target's feature of the token before. After a prompt of one token there is none.
         """
-        length = self.view.cache.length
-        start = min(self._from_target, length - 1)
+        end = len(tokens) - 1
+        start = max(0, min(self._from_target, end - 1))
         self._cache.keep(start)
         self._from_target = start
-        self._features = self.head.fuse(self.view.cache.states, slice(start, length))
-        return list(tokens[start + 1 : length + 1])
+        self._features = self.head.fuse(self.view.cache.states, slice(start, end))
+        return list(tokens[start + 1 :])
+
+    def fill_cache(self, pending: list[int]) -> None:
+        """Read the prompt's tokens, but draft nothing after them."""
+        self.forward(pending)
 
     def forward(self, pending: list[int]) -> Tensor:
         """Read the pending tokens with their features; return the head's states after them.  # [n or slots, hidden]"""

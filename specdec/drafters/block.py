@@ -180,6 +180,10 @@ class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
         self._slots = self._logits_of_slots(pending, k)
         return self.chain(pending[-1:], k, params, sampler)
 
+    def fill_cache(self, pending: list[int]) -> None:
+        self.head.remember(self._features, self._cache)
+        self._from_target = self._cache.length
+
     def step(self, pending: list[int]) -> Tensor:
         return self.head.correct(next(self._slots), pending[-1])
 

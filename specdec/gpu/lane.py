@@ -16,11 +16,12 @@ from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Position
-from ..loop import CycleResult, HostExecutor, Task
+from ..host import HostExecutor
 from ..models.device import Resources
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import residual, Sampler
+from ..task import CycleResult, Task
 from ..verify import RejectionSampling
 from .accept import Record
 from .cycle import DeviceCycle

@@ -22,10 +22,10 @@ from ..families.zoo import Family
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..figures.theory import tokens_by_position
-from ..loop import Task
 from ..messages import Refused
 from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_drafter
 from ..models.build import folder
+from ..task import Task
 from ..types import Costs, SamplingParams, Tree
 from .race import run_task
 from .transformers import usual_drafter

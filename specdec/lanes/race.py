@@ -10,10 +10,11 @@ from ..drafters.base import Drafter
 from ..events import Event, PEER, PLAIN, SPECULATIVE
 from ..families.zoo import Family
 from ..gpu.lane import CudaExecutor, EagerExecutor, reason_against, target_of
-from ..loop import HostExecutor, OnRead, Task
+from ..host import HostExecutor, OnRead
 from ..messages import Refused
 from ..models.view import TargetView
 from ..settings import RunRequest
+from ..task import Task
 from ..verify import RejectionSampling, Rule
 from .interleave import interleave
 from .transformers import assisted

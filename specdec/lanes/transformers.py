@@ -10,6 +10,7 @@ import copy
 import importlib.metadata
 import time
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -21,9 +22,8 @@ from torch import Tensor
 from .. import loop
 from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.prompt_lookup import PromptLookupDrafter
-from ..events import Event, Position
+from ..events import Event, Finished, Position, Started
 from ..families.zoo import Family
-from ..loop import CycleResult, Task
 from ..messages import Refused
 from ..methods import DRAFT_MODEL, LOOKUP
 from ..models.checkpoint import open_weights, read_config
@@ -34,6 +34,7 @@ from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from ..models.view import TargetView
 from ..sampling import MIN_TEMPERATURE
+from ..task import CycleResult, Task
 from ..types import Proposal, Verdict
 
 NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
@@ -63,7 +64,18 @@ def assisted(task: Task) -> Generator[Event, None, None]:
     if unwrapped(task.target).stored in CODE_TYPES:
         raise Refused(NO_CODES)
     draft = unwrapped(task.drafter.model) if isinstance(task.drafter, DraftModelDrafter) else None
-    return loop.generate(task, AssistedExecutor(task, draft))
+    return seen_from_outside(loop.generate(task, AssistedExecutor(task, draft)))
+
+
+def seen_from_outside(events: Generator[Event, None, None]) -> Generator[Event, None, None]:
+    """Mark a lane's events as those of another engine, which reports only tokens, and not how it judged them."""
+    with contextlib.closing(events):
+        for event in events:
+            if isinstance(event, Started):
+                event = replace(event, rule="", server=f"transformers {importlib.metadata.version('transformers')}")
+            elif isinstance(event, Finished):
+                event = replace(event, counted="totals")
+            yield event
 
 
 def unwrapped(model: object) -> FolderModel:
@@ -99,7 +111,6 @@ class AssistedExecutor:
     """
 
     eager: str | None = None
-    server = f"transformers {importlib.metadata.version('transformers')}"
 
     def __init__(self, task: Task, draft: FolderModel | None) -> None:
         self.task, self.draft = task, draft

@@ -24,10 +24,12 @@ from ..drafters.base import NoDrafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Committed
 from ..families.zoo import Family
-from ..loop import generate, HostExecutor, Task
+from ..host import HostExecutor
+from ..loop import generate
 from ..messages import Refused, TranslatableText
 from ..models.base import LanguageModel
 from ..sampling import overlap, probabilities, Sampler
+from ..task import Task
 from ..types import DRAWS, SamplingParams
 from .black_box import CachedRows
 from .enumeration import completed, JointDistribution, paths

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..loop import Task
 from ..models.base import Cache, LanguageModel
 from ..rules import BlockVerification, TypicalAcceptance
 from ..sampling import argmax, probabilities, residual, Sampler
+from ..task import Task
 from ..types import Proposal, SamplingParams, Verdict
 from ..verify import RejectionSampling, Rule
 
@@ -82,6 +82,16 @@ class OneCoin(RejectionSampling):
         return accepted, u
 
 
+@dataclass(frozen=True, slots=True)
+class LongVerdict(Verdict):
+    """Emits tokens after the target's own, which no lossless rule does."""
+
+    extra: tuple[int, ...] = ()
+
+    def emitted(self, proposal: Proposal) -> list[int]:
+        return [*Verdict.emitted(self, proposal), *self.extra]
+
+
 class BonusAfterRejection(RejectionSampling):
     """Adds a bonus token even after the draft's last token was rejected."""
 
@@ -89,7 +99,8 @@ class BonusAfterRejection(RejectionSampling):
         verdict = super().verify(proposal, rows, sampler)
         if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
             return verdict
-        return replace(verdict, extra=(sampler.categorical(rows[-1], ("own", len(proposal))),))
+        bonus = sampler.categorical(rows[-1], ("own", len(proposal)))
+        return LongVerdict(verdict.path, verdict.token, verdict.kind, verdict.trials, verdict.distribution, (bonus,))
 
 
 class ArgmaxDraft(DraftModelDrafter):

@@ -34,6 +34,7 @@ from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
 from .enumeration import JointDistribution, output_distribution, paths, TooManyPaths, total_variation
+from .mistakes import LongVerdict
 from .toys import Case, cases, deep_loops, DEEPEST, drafted_tree, run_loop
 
 EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
@@ -222,7 +223,7 @@ class UserRule(Rule):
             raise ValueError("verify returned no token")
         accepted = common_prefix(out[:-1], proposal.tokens)
         kind: Kind = "bonus" if accepted == len(proposal) else "resampled"
-        return Verdict(tuple(range(accepted)), out[accepted], kind, (), tuple(out[accepted + 1 :]))
+        return LongVerdict(tuple(range(accepted)), out[accepted], kind, (), extra=tuple(out[accepted + 1 :]))
 
 
 def judge(path: Path) -> int:

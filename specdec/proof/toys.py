@@ -14,9 +14,11 @@ from torch import Tensor
 from ..drafters.base import Drafter, siblings
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Committed, Failed
-from ..loop import generate, HostExecutor, Task
+from ..host import HostExecutor
+from ..loop import generate
 from ..rules import RULES
 from ..sampling import probabilities, Sampler
+from ..task import Task
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
 from .enumeration import completed, JointDistribution

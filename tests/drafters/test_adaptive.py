@@ -118,3 +118,8 @@ def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:
     costs = Costs(0.05, (1.0,) * 9, draw=5.0)
     depths = [AdaptiveDrafter(World(0.9, 1), costs).depth([0], 8, temperature) for temperature in (0.0, 0.8)]
     assert depths == [8, 1]  # 1: a trial, which shows whether that changed
+
+
+def test_the_prefill_is_no_trial() -> None:
+    drafter = AdaptiveDrafter(World(0.9, 1), Costs(5.0, (1.0,) * 9))
+    assert [drafter.depth(list(range(1 + k)), k, 0.0) for k in (0, 8, 8)] == [0, 1, 0]

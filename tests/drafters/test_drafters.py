@@ -6,14 +6,16 @@ from functools import cache
 import pytest
 import torch
 
-from specdec.drafters.base import Drafter
+from specdec.drafters.base import Drafter, HeadDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Drafted, Event, Failed, Finished
-from specdec.loop import check_proposal, generate, Task
+from specdec.host import check_proposal
+from specdec.loop import generate
 from specdec.methods import inner_drafter
 from specdec.proof.toys import TableModel, warped
 from specdec.sampling import RandomSampler, Sampler
+from specdec.task import Task
 from specdec.types import Proposal, SamplingParams
 from tests.tokens import ids
 from tests.toyheads import Make, MAKERS, Run, TARGET, TEXT, view_of, WARM
@@ -37,6 +39,14 @@ def test_never_deeper_than_asked_and_the_text_stays_as_it_is(make: Make, k: int,
 def test_same_seed_same_proposal(make: Make) -> None:
     a, b = (Run(make).propose(4, seed=5) for _ in range(2))
     assert (a.tokens, a.parents) == (b.tokens, b.parents)
+
+
+@pytest.mark.parametrize("name", ["eagle3", "eagle3:tree", "mtp", "block"])
+def test_a_head_reads_the_prompt_at_the_prefill(name: str) -> None:
+    """All tokens but the first, each with the feature before it; after a prompt of one token there is none."""
+    drafter = Run(MAKERS[name]).drafter
+    assert isinstance(drafter, HeadDrafter) and drafter._cache.length == len(TEXT) - 2
+    assert Run(MAKERS[name], TEXT[:2]).propose(3).tokens
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if not inner_drafter(name)])

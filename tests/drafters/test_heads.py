@@ -14,12 +14,12 @@ from specdec.drafters.eagle3 import Eagle3Drafter, Eagle3Head, Eagle3TreeDrafter
 from specdec.drafters.medusa import MedusaDrafter, MedusaHeads, MedusaTreeDrafter
 from specdec.drafters.mtp import MTPDrafter, MTPHead
 from specdec.families.published import head_of
-from specdec.loop import Task
 from specdec.models.config import Config
 from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities
+from specdec.task import Task
 from specdec.types import Proposal, SamplingParams
 from tests.drafters.naiveheads import naive_eagle3, naive_medusa
 from tests.toyheads import (

@@ -13,12 +13,13 @@ from specdec.events import Drafted
 from specdec.families.export import export, write
 from specdec.families.published import load_head
 from specdec.families.zoo import Family, load, load_pair
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.models.checkpoint import read_weights
 from specdec.models.reduced import ReducedDraft, WRITES
 from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
+from specdec.task import Task
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import Eagle3
 from specdec.types import SamplingParams

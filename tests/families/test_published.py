@@ -15,11 +15,12 @@ from specdec.events import Failed
 from specdec.families import zoo
 from specdec.families.published import head_format, load_drafter
 from specdec.figures import machine
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.models import native
 from specdec.models.transformer import Transformer
 from specdec.proof.enumeration import completed, output_distribution, total_variation
 from specdec.proof.toys import run_loop
+from specdec.task import Task
 from specdec.types import SamplingParams
 from tests.drafters.naiveheads import Weights
 from tests.families import toypairs

@@ -11,12 +11,13 @@ from specdec.families.zoo import Family, load_pair
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
 from specdec.lanes.race import make_task
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.models.grouped import GGUF
 from specdec.paths import FAMILY
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.settings import RunRequest
+from specdec.task import Task
 from tests.families import togguf
 from tests.toyheads import exact_texts
 

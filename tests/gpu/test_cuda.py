@@ -28,11 +28,12 @@ from specdec.families import zoo
 from specdec.gpu import graphs, lane
 from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.drafting import depth_of, DraftSource
+from specdec.host import HostExecutor
 from specdec.lanes import race
-from specdec.loop import Task
 from specdec.models.device import Resources
 from specdec.models.transformer import Transformer
 from specdec.process import EngineProcess
+from specdec.task import Task
 from specdec.types import Costs, SamplingParams
 from tests.gpu.test_accept import TableSampler
 from tests.gpu.test_graphs import GREEDY, lean, lean_on, PROMPT, small_buckets, WARM  # noqa: F401 -- a fixture for all
@@ -131,7 +132,7 @@ def nothing_waits() -> Iterator[None]:
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
     table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
-    plain = ids(loop.generate(task, loop.HostExecutor(task, table)))
+    plain = ids(loop.generate(task, HostExecutor(task, table)))
     device = ids(race.run_task(task_of(kind, params)))
     assert plain == device
 

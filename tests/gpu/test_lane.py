@@ -21,11 +21,12 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import depth_of
+from specdec.host import HostExecutor
 from specdec.lanes import race
-from specdec.loop import Task
 from specdec.models.device import Resources
 from specdec.models.view import TargetView
 from specdec.rules import BlockVerification
+from specdec.task import Task
 from specdec.types import Costs
 from tests.gpu.hostreads import host_reads
 from tests.gpu.test_accept import TableSampler
@@ -82,7 +83,7 @@ def nearly(value: float) -> Any:
 @pytest.mark.parametrize("kind", ["none", "like", "other", "lookup", *DRAFTS])
 def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: int, prompt: list[int] | None) -> None:
     changes: dict[str, Any] = {"params": params, "details": details} | ({"prompt": prompt} if prompt else {})
-    plain = list(loop.generate(one := task(kind, k, **changes), loop.HostExecutor(one, table(one))))
+    plain = list(loop.generate(one := task(kind, k, **changes), HostExecutor(one, table(one))))
     device = list(on_device(task(kind, k, **changes)))
     assert len(device) == len(plain)
     for ours, theirs in zip(device, plain, strict=True):
@@ -98,7 +99,7 @@ def test_events_are_the_plain_loops(kind: str, params: Any, details: bool, k: in
 def test_at_the_end_of_the_context_drafts_reach_beyond_it_unharmed(kind: str) -> None:
     context = lane_of(kind)[0].context
     changes: dict[str, Any] = {"prompt": (prompt_of(kind) * context)[: context - 18], "params": GREEDY}
-    plain = list(loop.generate(one := task(kind, 5, **changes), loop.HostExecutor(one, table(one))))
+    plain = list(loop.generate(one := task(kind, 5, **changes), HostExecutor(one, table(one))))
     device = list(on_device(task(kind, 5, **changes)))
     assert ids(device) == ids(plain) and device[-1].reason == "context"
 
@@ -141,7 +142,7 @@ def depths(monkeypatch) -> list[int]:
 def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> None:
     changes = {"params": replace(params, max_tokens=50), "details": False}
     one = adapted(kind, stops=False, **changes)
-    plain = list(loop.generate(one, loop.HostExecutor(one, table(one))))
+    plain = list(loop.generate(one, HostExecutor(one, table(one))))
     device = list(on_device(adapted(kind, **changes)))
     for ours, theirs in zip(device, plain, strict=True):
         assert told(ours) == told(theirs, nearly)
@@ -152,7 +153,7 @@ def test_every_cycle_may_have_another_depth(kind: str, params: Any, depths) -> N
 
 def test_what_drawing_a_draft_costs_counts_on_a_device_too() -> None:
     one, other = (adapted("like", stops=False, draw=0.6, details=False) for _ in range(2))
-    host, device = loop.generate(one, loop.HostExecutor(one, table(one))), on_device(other)
+    host, device = loop.generate(one, HostExecutor(one, table(one))), on_device(other)
     depths = [[len(event.tokens) for event in events if isinstance(event, Drafted)] for events in (host, device)]
     assert depths[0] == depths[1] and max(depths[0]) < 4
 
@@ -171,7 +172,7 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
         {"params": replace(WARM, max_tokens=400)},
     ):
         one = task("like", details=False, **changes)
-        plain = list(loop.generate(one, loop.HostExecutor(one, table(one))))[-1]
+        plain = list(loop.generate(one, HostExecutor(one, table(one))))[-1]
         device = list(on_device(task("like", details=False, **changes)))[-1]
         assert isinstance(plain, Finished) and isinstance(device, Finished)
         assert (device.reason, device.tokens, device.text) == (plain.reason, plain.tokens, plain.text)

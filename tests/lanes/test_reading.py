@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from specdec import loop, SamplingParams
+from specdec import host, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
-from specdec.loop import PIECE
+from specdec.host import PIECE
 from specdec.models.view import TargetView
 from specdec.settings import RunRequest
 
@@ -33,7 +33,7 @@ def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: s
     monkeypatch.setattr(TargetView, "forward", count_tokens)
     unwatched = list(engine.start(request).events)
     assert max(sizes) == PIECE  # sums of other sizes could round differently
-    monkeypatch.setattr(loop, "PIECE", count)
+    monkeypatch.setattr(host, "PIECE", count)
     in_one_pass = list(engine.start(request).events)
     assert max(sizes) == count
     assert sorted(committed(watched)) == sorted(committed(unwatched)) == sorted(committed(in_one_pass))

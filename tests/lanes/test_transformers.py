@@ -17,9 +17,9 @@ from specdec.families import zoo
 from specdec.figures.stats import LaneStats
 from specdec.lanes import transformers as peer
 from specdec.lanes.race import race_lanes
-from specdec.loop import Task
 from specdec.proof.toys import TableModel
 from specdec.settings import RunRequest
+from specdec.task import Task
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from specdec.events import Failed
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.models import build, folding, native
 from specdec.models.config import Config
 from specdec.models.grouped import Grouped, rounded
 from specdec.models.matrix import linear, pack_weight
 from specdec.models.native import Blocked
 from specdec.models.transformer import Transformer
+from specdec.task import Task
 from specdec.types import SamplingParams, Tree
 
 WORDS, CONTEXT, LAYERS = 96, 128, 3

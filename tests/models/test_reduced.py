@@ -14,7 +14,6 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.families import published, zoo
 from specdec.lanes.race import race_lanes
 from specdec.lanes.transformers import usual_drafter
-from specdec.loop import Task
 from specdec.models.config import Config
 from specdec.models.packed import FILE, pack_rows
 from specdec.models.reduced import MAP, output_rows, READS, reduced_tensors, ReducedDraft, WRITES
@@ -23,6 +22,7 @@ from specdec.models.view import TargetView
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import run_loop
 from specdec.settings import RunRequest
+from specdec.task import Task
 from specdec.types import SamplingParams
 from tests.families.toypairs import model_into
 from tests.toyheads import exact_texts, shape, WIDTH

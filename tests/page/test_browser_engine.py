@@ -19,10 +19,11 @@ from specdec.families.published import load_tokenizer
 from specdec.families.smollm2 import find
 from specdec.families.smollm2 import NAME as SMOLLM2
 from specdec.families.zoo import Family, load, load_pair
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.models import native
 from specdec.models.browser import weights
 from specdec.models.grouped import GGUF, INT7
+from specdec.task import Task
 from specdec.text import ids_of
 from specdec.types import SamplingParams
 from specdec.ui import menu

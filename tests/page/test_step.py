@@ -14,10 +14,11 @@ from torch import Tensor
 from specdec import describe
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Drafted, Started, to_dict, Verified
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseSampler
+from specdec.task import Task
 from specdec.traces.file import dump, Header, Trace
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling

@@ -10,12 +10,14 @@ import torch
 
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Drafted
-from specdec.loop import generate, HostExecutor, Task
+from specdec.host import HostExecutor
+from specdec.loop import generate
 from specdec.proof.black_box import CachedRows
 from specdec.proof.certify import Crowd, ModelPair
 from specdec.proof.mistakes import Mistake
 from specdec.proof.toys import run_loop
 from specdec.sampling import probabilities, RandomSampler
+from specdec.task import Task
 from specdec.types import SamplingParams
 from tests.servers.stub import Asked, NO_TEMPLATE, Reply, Stub
 

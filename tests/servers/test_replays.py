@@ -14,13 +14,14 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Event, Finished, Started, UNNAMED, Verified
 from specdec.families.zoo import load
 from specdec.figures.stats import LaneStats
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.models.transformer import Transformer
 from specdec.paths import ASSETS
 from specdec.sampling import probabilities
 from specdec.servers import lane
 from specdec.servers.answers import ServerError
 from specdec.servers.connect import connect
+from specdec.task import Task
 from specdec.traces.audit import audit
 from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams

@@ -8,13 +8,13 @@ import pytest
 from torch import Tensor
 
 from specdec.drafters.base import NoDrafter
-from specdec.loop import Task
 from specdec.models.base import LanguageModel
 from specdec.proof.certify import ModelPair, toy
 from specdec.proof.toys import ByPrefix, run_loop, TokenList
 from specdec.sampling import RandomSampler
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
+from specdec.task import Task
 from specdec.types import SamplingParams
 from tests.servers.ours import of_pair, Ours, serving
 

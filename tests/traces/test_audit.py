@@ -16,11 +16,12 @@ from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.methods import EMBEDDED, RULE_FACTS
 from specdec.paths import ASSETS
 from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
+from specdec.task import Task
 from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import REJECTION

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.loop import generate, Task
+from specdec.loop import generate
 from specdec.proof.toys import TableModel
+from specdec.task import Task
 from specdec.traces import file as trace
 from specdec.traces.file import Header, Trace, TraceError
 from specdec.types import MAX_SEED, MIN_SEED, SamplingParams

@@ -15,7 +15,8 @@ from torch import nn
 
 from specdec.events import Drafted, Failed
 from specdec.families import zoo
-from specdec.loop import generate, Task
+from specdec.loop import generate
+from specdec.task import Task
 from specdec.training.loop import fit, Progress
 from specdec.types import SamplingParams
 from tests.tokens import ids

@@ -20,10 +20,10 @@ from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_media
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, Test
 from specdec.gpu.cycle import DeviceCycle
-from specdec.loop import Task
 from specdec.models.checkpoint import Weights
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
+from specdec.task import Task
 from specdec.types import SamplingParams
 
 COMMON = {"model_type": "qwen3", "head_dim": 128, "num_key_value_heads": 8, "max_position_embeddings": 8192}
