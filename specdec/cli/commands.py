@@ -11,6 +11,7 @@ from .. import __version__, exposure
 from ..messages import Refused
 from ..methods import EMBEDDED, ROUNDED
 from ..types import MAX_DRAFT_TOKENS
+from .render import show_progress, show_step
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -93,14 +94,12 @@ def get(
     name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
 ) -> None:
     """Fetch a model for use without a network, and print its path."""
-    import sys
-
     from ..families import hub
 
     if not hub.is_here(name):
-        for state in hub.fetch([name], "auto"):
-            print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
-        print(file=sys.stderr)
+        for step in hub.fetch([name], "auto"):
+            show_step(step)
+        show_progress("")
     print(hub.find(name))
 
 
