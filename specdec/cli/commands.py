@@ -10,6 +10,7 @@ from typer import Argument, Option
 from .. import __version__, exposure
 from ..messages import Refused
 from ..methods import EMBEDDED, ROUNDED
+from ..paths import check_writable
 from ..types import MAX_DRAFT_TOKENS
 from .render import show_progress, show_step
 
@@ -153,19 +154,22 @@ def bench(
         float | None, Option(min=0.0, max=100.0, help="of runs on --prompts [default: 0]; without, 0 and 0.8")
     ] = None,
     save: Annotated[Path | None, Option(help="a new run (.jsonl) of the slowest of --prompts, for the page")] = None,
-) -> int:
+) -> None:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
     if prompts and len(k) > 1:
         raise Refused("with --prompts, name one -k, or none for the depth that should be fastest")
     if not prompts and (temperature is not None or save):
         raise Refused("--temperature and --save belong to --prompts; leave them out")
+    for file in filter(None, (json, save)):
+        check_writable(file)
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)
     if prompts:
         depth = k[0] if k else 0
-        return own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
-    return suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
+        own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
+    else:
+        suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
 
 
 def export(
