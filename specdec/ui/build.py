@@ -8,11 +8,12 @@ import gradio as gr
 
 from ..exposure import limits
 from . import browser, menu, recorded
+from .components import form
 from .components.drawn import drawn, handler, INSTANT, notice, tell
 from .gateway import gradio_private
 from .request import from_link
 from .session import session
-from .tabs import labels, race, TABS
+from .tabs import labels, TABS
 from .tabs.guide import tour
 from .text import bind_language, ENGLISH, filled, language, LANGUAGES, sentences, speaking, strings, TAGS
 
@@ -70,7 +71,7 @@ def compute_in_browser(fields: dict[str, Any], engines: gr.Radio) -> None:
         "shared/local",
         words={name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")},
         template="<span hidden></span>",
-        here=race.BROWSER,
+        here=form.BROWSER,
         chosen=engines.value,
         order=list(fields),
         values=[field.value for field in fields.values()],
@@ -91,11 +92,11 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
         return [
             gr.update(selected=opened) if opened in TABS else gr.skip(),
             tell(wrong, wrong=True) if wrong else gr.skip(),
-            race.engine_for_visitor(),
-            *race.filled_in(settings),
+            form.engine_for_visitor(),
+            *form.filled_in(settings),
         ]
 
     done = demo.load(follow, None, [tabs, line, engines, *fields.values()], **INSTANT)
     if limits().in_browser:  # sent again: Gradio loses updates while it first draws a field
-        done = done.then(race.engine_for_visitor, None, engines, **INSTANT)
-    done.then(None, engines, None, js=race.ENGINE_CHOSEN, **INSTANT)
+        done = done.then(form.engine_for_visitor, None, engines, **INSTANT)
+    done.then(None, engines, None, js=form.ENGINE_CHOSEN, **INSTANT)
