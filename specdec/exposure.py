@@ -56,7 +56,7 @@ class Host:
 host = Host.from_environment()
 
 
-def serve(exposure: str, pair: str) -> None:
+def set_host(exposure: str, pair: str) -> None:
     """Set what the command line decides, before the page is built. A page that is public already stays so."""
     global host
     host = replace(host, exposure="public" if host.exposure == "public" else exposure, pair=pair)

@@ -95,7 +95,7 @@ class Method:
     def make(self, view: "TargetView", part: Any, capacity: int) -> "Drafter":
         """Make a drafter for one run of at most `capacity` tokens on this view of the target.
 
-        A drafter that wraps another is made by `Family.lane`, because it needs the measured costs of the other drafter.
+        `Family.new_drafter` makes a drafter that wraps another, because it knows the measured costs of the other.
         """
         arguments = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(arguments[name] for name in self.takes))

@@ -41,7 +41,7 @@ def app(
         exposure_name = exposure.name_for(host, teach)
     except (OSError, UnicodeError) as error:
         raise Refused(f"--host {host} is not an address of this machine") from error
-    exposure.serve("public" if public else exposure_name, first_pair(target, draft))
+    exposure.set_host("public" if public else exposure_name, first_pair(target, draft))
     from .. import children
     from ..figures import machine
 

@@ -119,7 +119,7 @@ def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
 
     Closing the iterator stops the download, which the next call continues. Raises Refused if it fails.
     """
-    process = children.start(__name__, str(machine.room(device)), *names, stdout=subprocess.PIPE, text=True)
+    process = children.start(__name__, str(machine.memory_of(device)), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
     began = time.monotonic()

@@ -84,7 +84,7 @@ class Family:
     def draft(self) -> LoadedModel | None:
         return self.drafts.get(DRAFT_MODEL)
 
-    def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
+    def new_drafter(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot."""
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
@@ -251,7 +251,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     folder, *others = map(hub.find, (target, *drafts))
     with hub.reading(target):
         dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(folders_of(folder)[0], device)
-    check_room(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
+    check_memory(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
     with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, computed, device, stored)
@@ -266,7 +266,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
             add_drafter(family, name, method, part, place)
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         needed = quantised.BYTES_PER_WEIGHT * model.parameters
-        if needed < machine.room(device):
+        if needed < machine.memory_of(device):
             family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
     return family
 
@@ -311,14 +311,14 @@ def folders_of(place: Path) -> tuple[Path, Path]:
     return (place / "target", place / "tokenizer") if (place / "target").is_dir() else (place, place)
 
 
-def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
+def check_memory(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
     """Raise Refused if the weights of these checkpoints do not fit into free memory."""
     count = 0
     for name, place in places:
         with hub.reading(name):
             count += weights_in(place)
     needed = hub.MORE * count * max(dtype.itemsize, 2)  # int8 needs 2 bytes, too, as embeddings stay in float32
-    free = machine.room(device)
+    free = machine.memory_of(device)
     if needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
 

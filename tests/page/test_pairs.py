@@ -27,7 +27,7 @@ PAIR = "some/target + some/draft"
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
-    monkeypatch.setattr(machine, "room", lambda device: 16 * 10**9)
+    monkeypatch.setattr(machine, "memory_of", lambda device: 16 * 10**9)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
     server.held = 0
     with contextlib.closing(session.run(check("Hi", target=PAIR))) as news:
         assert next(item for item in news if item.name == "fetch" and "some/target" in item.text)
-        assert not session.machine.busy()
+        assert not session.turns.busy()
         with contextlib.closing(session.run(check("Hi", target=PAIR))) as others:  # waits, and is told so
             assert next(item for item in others if item.name == "fetch")
     assert not session._downloading.locked()

@@ -245,7 +245,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
     *told, last = session.run(request.check("Hi"))
     assert last == Answer("error", text.strings("page")["notice"]["died"])
     assert len(toyrun.written(told)) == 3
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
@@ -253,7 +253,7 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
     running = session.run(request.check("Hi"))
     assert [next(running) for _ in range(3)] == [Answer("lines", "")] * 3
     running.close()
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
@@ -299,7 +299,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     assert not toyrun.written(lines)  # it never claims to be live
     told = str(error) if type(error) is Refused else text.strings("page")["notice"]["broken"]
     assert (last.name, last.text) == ("error", told)
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):
