@@ -29,7 +29,7 @@ from .lanes import probe
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
-from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, ROUNDED
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded
 from .models import native
 from .models.quantised import QuantisedCopy
 from .settings import RunRequest
@@ -131,11 +131,11 @@ class Engine:
         `on_step` is called with a `Step`, several times a second; if it raises, the work ends as soon as it can, and
         what is done stays. Raises Refused as `models` does, and for a drafter whose costs cannot be measured.
         """
-        if missing := [name for name in self._names() if not hub.is_here(name)]:
-            with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
-                for step in fetching:
-                    on_step(step)
         if self._models is None:
+            if missing := [name for name in self._names() if not hub.is_here(name)]:
+                with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
+                    for step in fetching:
+                        on_step(step)
             if zoo.resolve_device(self._device) == "cpu":
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
@@ -256,7 +256,7 @@ class Engine:
         """Return the names of the models that may have to be fetched."""
         if self._in_memory:
             return ()
-        if self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
+        if is_embedded(self._target) or (Path(self._target) / "target").is_dir():
             return tuple(map(str, self._drafts))
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))

@@ -55,6 +55,11 @@ RULE_FACTS = {
 DEFAULT_RULE = "rejection"
 
 
+def is_embedded(target: object) -> bool:
+    """Return whether a target is the embedded family's, perhaps rounded."""
+    return target == EMBEDDED or target in ROUNDED
+
+
 def rule_facts(key: str) -> RuleFacts:
     """Return what is known of the rule of this key. An unknown key raises Refused, which lists the choices."""
     if key not in RULE_FACTS:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from specdec.lanes import probe
 from specdec.messages import Refused, Step
 from specdec.methods import METHODS
 from specdec.models.quantised import QuantisedCopy
+from specdec.paths import FAMILY
 from specdec.rules import BlockVerification
 from specdec.sampling import Sampler
 from specdec.types import Verdict
@@ -131,6 +133,15 @@ def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine, monkeypatc
     with pytest.raises(RunFailed, match="broke off: OSError: the cable is out") as caught:
         engine.race(PROMPT, "none", params=SHORT)
     assert len(ids(caught.value.trace.events, "plain")) >= 2
+
+
+def test_a_loaded_engine_needs_its_files_no_more(tmp_path) -> None:
+    for name in ("draft_model", "tokenizer"):
+        shutil.copytree(FAMILY / name, tmp_path / "draft", dirs_exist_ok=True)
+    with Engine("embedded", tmp_path / "draft", device="cpu") as engine:
+        engine.prepare("draft_model", 2)
+        shutil.rmtree(tmp_path / "draft")
+        assert ids(engine.stream(PROMPT, "draft_model", 2, params=SHORT))
 
 
 def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..messages import Refused
-from ..methods import EMBEDDED, ROUNDED
+from ..methods import EMBEDDED, is_embedded
 from ..paths import check_writable
 from ..types import MAX_DRAFT_TOKENS
 from .render import show_progress, show_step
@@ -38,7 +38,7 @@ def app(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
     try:
-        exposure_name = exposure.name_for(host, teach)
+        exposure_name = "class" if teach else exposure.name_for(host)
     except (OSError, UnicodeError) as error:
         raise Refused(f"--host {host} is not an address of this machine") from error
     exposure.set_host("public" if public else exposure_name, first_pair(target, draft))
@@ -83,7 +83,7 @@ def first_pair(target: str | None, draft: list[str]) -> str:
     if draft and not target:
         raise Refused("--draft belongs to a --target")
     chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
-    if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
+    if not is_embedded(chosen) and presets.parse_pair(chosen) is None:
         raise Refused(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"

@@ -18,7 +18,7 @@ from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
 from ..messages import Refused
-from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EXIT, inner_drafter, is_embedded, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
@@ -79,10 +79,6 @@ class Family:
     @property
     def drafts(self) -> dict[str, LoadedModel]:
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
-
-    @property
-    def draft(self) -> LoadedModel | None:
-        return self.drafts.get(DRAFT_MODEL)
 
     def new_drafter(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot."""
@@ -180,7 +176,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
         family.name = name
         return family
-    return load_folder(FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name), name, dtype, device)
+    return load_folder(FAMILY if is_embedded(name) else Path(name), name, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
