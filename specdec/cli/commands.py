@@ -45,15 +45,15 @@ def app(
     from .. import children
     from ..figures import machine
 
-    if device != "cuda" and not machine.gpu_memory():
+    if not machine.gpu_memory():
+        if device == "cuda":
+            raise Refused("there is no NVIDIA GPU here; use --device cpu")
         children.start("specdec.models.build")  # ten seconds on a new machine, while the page is imported
     from ..ui import classroom, recorded
     from ..ui.build import build
     from ..ui.session import session
     from ..ui.theme import launch_settings
 
-    if device == "cuda" and not machine.gpu_memory():
-        raise Refused("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
@@ -91,9 +91,7 @@ def first_pair(target: str | None, draft: list[str]) -> str:
     return chosen
 
 
-def get(
-    name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
-) -> None:
+def get(name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2") -> None:
     """Fetch a model for use without a network, and print its path."""
     from ..families import hub
 

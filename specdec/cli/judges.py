@@ -29,11 +29,7 @@ ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 SHOWN_READINGS = 8  # rows of the doctor's table
 SHOWN_FAULTS = 10  # of a lane of a trace
-LOSSLESS = {
-    True: "lossless",
-    False: "LOSSY, judged by its own rule",
-    None: "it is unknown whether it is lossless",
-}
+LOSSLESS = {True: "lossless", False: "LOSSY, judged by its own rule", None: "it is unknown whether it is lossless"}
 
 
 def certify(

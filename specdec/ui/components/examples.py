@@ -52,9 +52,7 @@ def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[A
     shown = prompt == texts[0] and len(texts) > 1
     if not other_model and kind in recorded.recorded_names() and not shown:
         return played(kind, drafter)
-    settings: dict[str, Any] = {"prompt": texts[0]}
-    if prompt in texts:
-        settings["prompt"] = texts[(texts.index(prompt) + 1) % len(texts)]
+    settings = {"prompt": texts[(texts.index(prompt) + 1) % len(texts)] if prompt in texts else texts[0]}
     if menu.answers(target) != menu.answers(recorded_with):
         settings |= {"target": recorded_with, "drafter": DEFAULT_DRAFTER}
     return [gr.update(preparing="unrecorded"), tell(strings("page")["notice"]["not_recorded"]), *filled_in(settings)]

@@ -42,12 +42,7 @@ def add_form(shown: dict[str, Any]) -> Form:
     if first != shown_target and menu.answers(first):  # a chat model needs a question
         text = prompts()["qa"][0]
     prompt = gr.Textbox(
-        text,
-        label=words["prompt"],
-        placeholder=words["prompt_placeholder"],
-        lines=1,
-        max_lines=8,
-        elem_id="prompt",
+        text, label=words["prompt"], placeholder=words["prompt_placeholder"], lines=1, max_lines=8, elem_id="prompt"
     )
     with gr.Row(elem_classes="sd-go"):
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")

@@ -23,8 +23,8 @@ from ..text import paragraph, strings, translated
 ENABLE_RUN = "() => [true, false].map((interactive) => ({ __type__: 'update', interactive }))"
 
 
-def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
-    """Return the fields of the settings by name, the choice of the engine, and the player."""
+def build(tab: gr.Tab) -> tuple[Form, gr.HTML]:
+    """Return the form and the player."""
     with gr.Column(elem_classes="sd-race"):
         screen = player(log := recorded.recorded(next(iter(recorded.recorded_names()), "")))
         with gr.Column(elem_classes="sd-console"):
@@ -35,7 +35,7 @@ def build(tab: gr.Tab) -> tuple[dict[str, Any], gr.Radio, gr.HTML]:
             gr.HTML(MarkdownIt().render(paragraph("reading")))  # Gradio's own Markdown comes with 75 kB of scripts
     connect(screen, form)
     add_endpoint()
-    return form.fields, form.engines, screen
+    return form, screen
 
 
 def connect(screen: gr.HTML, form: Form) -> None:
