@@ -29,7 +29,7 @@ from .lanes import probe
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
-from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, ROUNDED
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded
 from .models import native
 from .models.quantised import QuantisedCopy
 from .settings import RunRequest
@@ -51,7 +51,7 @@ class RunFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Race:
+class Run:
     """A run that begins with the first of its `events`. Closing them ends it. `choice` fills what was left open."""
 
     choice: Choice
@@ -131,11 +131,11 @@ class Engine:
         `on_step` is called with a `Step`, several times a second; if it raises, the work ends as soon as it can, and
         what is done stays. Raises Refused as `models` does, and for a drafter whose costs cannot be measured.
         """
-        if missing := [name for name in self._names() if not hub.is_here(name)]:
-            with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
-                for step in fetching:
-                    on_step(step)
         if self._models is None:
+            if missing := [name for name in self._names() if not hub.is_here(name)]:
+                with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
+                    for step in fetching:
+                        on_step(step)
             if zoo.resolve_device(self._device) == "cpu":
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
@@ -220,7 +220,7 @@ class Engine:
         kind: str = "",
         details: bool = True,
         alone: bool = False,
-    ) -> Race:
+    ) -> Run:
         """Prepare what a run needs, choose what `request` leaves open, and return the run; errors are `stream`'s.
 
         `measure` and `on_step` are those of `prepare`. `on_read` is told, between two events, how much of a long prompt
@@ -232,7 +232,7 @@ class Engine:
         settled = replace(request, drafter=choice.drafter, k=choice.k)
         events = race_lanes(self.models, settled, details, alone, on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
-        return Race(choice, live_header(text, self.models.describe(), kind, request.peer), events)
+        return Run(choice, live_header(text, self.models.describe(), kind, request.peer), events)
 
     def release_memory(self) -> None:
         """Free the captured graphs that no run uses."""
@@ -256,7 +256,7 @@ class Engine:
         """Return the names of the models that may have to be fetched."""
         if self._in_memory:
             return ()
-        if self._target in (EMBEDDED, *ROUNDED) or (Path(self._target) / "target").is_dir():
+        if is_embedded(self._target) or (Path(self._target) / "target").is_dir():
             return tuple(map(str, self._drafts))
         if pair := presets.parse_pair(str(self._target)):
             return (*pair.models, *map(str, self._drafts))
@@ -277,12 +277,13 @@ class Engine:
 
 
 def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> Any:
-    """Do the work in a thread, and return its result. Call `on_step` several times a second, and when it is done.
+    """Do the work in a thread, and return its result. Call `on_step` several times a second, and then at the end.
 
+    Of work that is done at once, because another run has done it before, `on_step` hears nothing.
     `work` takes `report`, which it calls with the parts that are done, and with all. If `on_step` raises, so does
     `report`: a CancelledError, which is no Exception that the work catches.
     """
-    state, cancelled, since = [0, 0], threading.Event(), time.monotonic()
+    state, cancelled, since, is_waiting = [0, 0], threading.Event(), time.monotonic(), False
 
     def report(done: int, total: int) -> None:
         state[:] = done, total
@@ -293,10 +294,12 @@ def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> 
         future = pool.submit(torch.inference_mode()(work), report=report)
         try:
             while not wait([future], REPORT_EVERY_S).done:
+                is_waiting = True
                 on_step(Step(name, state[0], state[1], time.monotonic() - since))
         finally:
             cancelled.set()
         result = future.result()
-    total = state[1] or 1
-    on_step(Step(name, total, total, time.monotonic() - since))
+    if is_waiting:
+        total = state[1] or 1
+        on_step(Step(name, total, total, time.monotonic() - since))
     return result

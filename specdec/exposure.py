@@ -56,16 +56,14 @@ class Host:
 host = Host.from_environment()
 
 
-def serve(exposure: str, pair: str) -> None:
+def set_host(exposure: str, pair: str) -> None:
     """Set what the command line decides, before the page is built. A page that is public already stays so."""
     global host
     host = replace(host, exposure="public" if host.exposure == "public" else exposure, pair=pair)
 
 
-def name_for(host: str, teaching: bool = False) -> str:
+def name_for(host: str) -> str:
     """Return the key of the row for a page that listens at `host`. Raises OSError or UnicodeError for a bad address."""
-    if teaching:
-        return "class"
     resolved = socket.getaddrinfo(host.strip("[]"), None)
     addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in resolved]
     return "own" if all(address.is_loopback for address in addresses) else "network"

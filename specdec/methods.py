@@ -55,6 +55,11 @@ RULE_FACTS = {
 DEFAULT_RULE = "rejection"
 
 
+def is_embedded(target: object) -> bool:
+    """Return whether a target is the embedded family's, perhaps rounded."""
+    return target == EMBEDDED or target in ROUNDED
+
+
 def rule_facts(key: str) -> RuleFacts:
     """Return what is known of the rule of this key. An unknown key raises Refused, which lists the choices."""
     if key not in RULE_FACTS:
@@ -95,7 +100,7 @@ class Method:
     def make(self, view: "TargetView", part: Any, capacity: int) -> "Drafter":
         """Make a drafter for one run of at most `capacity` tokens on this view of the target.
 
-        A drafter that wraps another is made by `Family.lane`, because it needs the measured costs of the other drafter.
+        `Family.new_drafter` makes a drafter that wraps another, because it knows the measured costs of the other.
         """
         arguments = {"view": view, "part": part, "capacity": capacity}
         drafter: Drafter = self.drafter_class(*(arguments[name] for name in self.takes))

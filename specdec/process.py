@@ -23,14 +23,14 @@ from queue import SimpleQueue
 from types import MappingProxyType
 from typing import Any, TYPE_CHECKING, TypeAlias
 
-from .events import Committed, Event, Failed, Finished, Started
+from .events import Committed, Failed, Finished, Started
 from .messages import Refused, Step
 from .methods import Choice
 from .settings import RunRequest
-from .traces.file import escaped, Header, line
+from .traces.file import escaped, line
 
 if TYPE_CHECKING:
-    from .engine import Engine
+    from .engine import Engine, Run
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
@@ -257,43 +257,38 @@ def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
 def run(
     engines: Engines, send: Send, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
 ) -> None:
-    """Race a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
+    """Run a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
 
     Between lines, steps named `read` say how much of a long prompt the lane `text` has read. `kind` is the prompt's
-    kind for the header. `translate` is that of `Lines`.
+    kind for the header. `translate` is that of `lines_of`.
     """
 
     def on_read(lane: str, done: int, total: int) -> None:
         send(Step("read", done, total, text=lane))
 
-    engine = engine_for(engines, request.target, device)
-    race = engine.start(request, send, on_read, measure=False, kind=kind)
-    send(race.choice)
-    lines = Lines(race.header, translate)
-    with contextlib.closing(race.events) as events:
+    started = engine_for(engines, request.target, device).start(request, send, on_read, measure=False, kind=kind)
+    send(started.choice)
+    with contextlib.closing(lines_of(started, translate)) as texts:
+        for text in texts:
+            send(text)
+
+
+def lines_of(started: "Run", translate: Callable[[str], str]) -> Generator[str, None, None]:
+    """Run what was started, and yield its trace, several lines at a time: no cycle in parts, and "" if none is left.
+
+    `translate` puts the engine's sentences into another language. Closing the iterator ends the run.
+    """
+    lines, sent_at = started.header.line(), 0.0
+    with contextlib.closing(started.events) as events:
         for event in events:
-            if text := lines.add(event):
-                send(text)
-    send(lines.take())
-
-
-class Lines:
-    """The lines of a trace that are still to be sent. `translate` puts the engine's sentences into another language."""
-
-    def __init__(self, header: Header, translate: Callable[[str], str]) -> None:
-        self._lines, self._translate, self._taken_at = header.line(), translate, 0.0
-
-    def add(self, event: Event) -> str:
-        """Add an event. Return the lines if a lane has started or ended, or a cycle is whole; none is in parts."""
-        if isinstance(event, Failed):
-            event = replace(event, reason=self._translate(event.reason))
-        self._lines += line(event)
-        whole = isinstance(event, Started | Committed | Finished)  # a fatal failure comes right before `Finished`
-        return self.take() if whole and time.monotonic() - self._taken_at >= 1 / UPDATES_PER_SECOND else ""
-
-    def take(self) -> str:
-        lines, self._lines, self._taken_at = self._lines, "", time.monotonic()
-        return escaped(lines)
+            if isinstance(event, Failed):
+                event = replace(event, reason=translate(event.reason))
+            lines += line(event)
+            is_whole = isinstance(event, Started | Committed | Finished)  # a fatal failure is followed by `Finished`
+            if is_whole and time.monotonic() - sent_at >= 1 / UPDATES_PER_SECOND:
+                text, lines, sent_at = escaped(lines), "", time.monotonic()
+                yield text
+    yield escaped(lines)
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:

@@ -19,7 +19,7 @@ import torch
 from .engine import Engine
 from .gpu.trial import SWITCH
 from .messages import Step
-from .process import Answers, EngineProcess, explain, is_spoiled, Lines, ProcessDied
+from .process import Answers, EngineProcess, explain, is_spoiled, lines_of, ProcessDied
 from .settings import RunRequest
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
@@ -79,17 +79,14 @@ class ZeroProcess(EngineProcess):
         limit, since = duration_s(request) - MARGIN_S, time.monotonic()
         torch.set_num_threads(1)
         try:
-            race = self._engine.start(request, measure=False, kind=kind)
-            yield race.choice
-            lines = Lines(race.header, translate)
-            with contextlib.closing(race.events) as events:
-                for event in events:
-                    if text := lines.add(event):
-                        yield text
+            started = self._engine.start(request, measure=False, kind=kind)
+            yield started.choice
+            with contextlib.closing(lines_of(started, translate)) as texts:
+                for text in texts:
+                    yield text
                     if time.monotonic() - since > limit:
                         yield TimeoutError(limit)
                         return
-            yield lines.take()
         except Exception as error:
             yield explain(error, [self._engine])
         finally:

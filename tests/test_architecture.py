@@ -49,8 +49,8 @@ ALLOWED = {
     "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
     | {"messages", "figures"},
 }
-for room in ("families", "lanes", "proof"):  # they start processes
-    ALLOWED[room].add("children")
+for part in ("families", "lanes", "proof"):  # they start processes
+    ALLOWED[part].add("children")
 # Of `families` what is data, and the way to the Hub.
 SESSION = {"exposure", "methods", "settings", "messages", "families", "process", "ui"}
 PAGE = {*"exposure paths methods settings events families traces figures types messages ui".split()}

@@ -28,7 +28,7 @@ from specdec.events import Committed, Event, Failed, PEER
 from specdec.families import hub, zoo
 from specdec.figures import machine
 from specdec.figures.stats import LaneStats
-from specdec.messages import Refused
+from specdec.messages import Refused, Step
 from specdec.paths import FAMILY
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
@@ -310,6 +310,19 @@ def test_ctrl_c_gets_one_sentence(monkeypatch, capsys, tmp_path) -> None:
     assert terminal.main(["Once", "-k", "2", "--drafter", "none", "--save", str(saved)]) == 130
     assert capsys.readouterr().err == "specdec: stopped\n"
     assert list(Trace.load(saved).events) == events
+
+
+def test_an_error_stands_alone_on_its_line(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    def start(_: Engine, request: Any, on_step: Any) -> None:
+        on_step(Step("fetch", 3e6, 20e6, 4.2, "a/b"))
+        raise Refused("the network is down")
+
+    monkeypatch.setattr(Engine, "start", start)
+    assert terminal.main(["Once"]) == 2
+    step, error = capsys.readouterr().err.split("\r\033[K")[1:]
+    assert (step, error) == ("fetch a/b 3 of 20 MB, 4 s", "specdec: the network is down\n")
 
 
 def test_a_target_that_failed_is_no_success(monkeypatch, capsys) -> None:

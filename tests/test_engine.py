@@ -3,8 +3,10 @@
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from specdec.lanes import probe
 from specdec.messages import Refused, Step
 from specdec.methods import METHODS
 from specdec.models.quantised import QuantisedCopy
+from specdec.paths import FAMILY
 from specdec.rules import BlockVerification
 from specdec.sampling import Sampler
 from specdec.types import Verdict
@@ -132,6 +135,15 @@ def test_a_run_that_breaks_off_raises_and_keeps_what_there_is(engine, monkeypatc
     assert len(ids(caught.value.trace.events, "plain")) >= 2
 
 
+def test_a_loaded_engine_needs_its_files_no_more(tmp_path) -> None:
+    for name in ("draft_model", "tokenizer"):
+        shutil.copytree(FAMILY / name, tmp_path / "draft", dirs_exist_ok=True)
+    with Engine("embedded", tmp_path / "draft", device="cpu") as engine:
+        engine.prepare("draft_model", 2)
+        shutil.rmtree(tmp_path / "draft")
+        assert ids(engine.stream(PROMPT, "draft_model", 2, params=SHORT))
+
+
 def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
     before, expected = torch.get_num_threads(), ids(engine.stream(PROMPT, "none", params=SHORT))
     with Engine(shallow, dtype="float32", device="cpu") as other:
@@ -145,12 +157,15 @@ def test_two_engines_at_once_and_the_callers_threads(engine, shallow) -> None:
     assert ids(events[0]) == ids(events[1]) == expected
 
 
-def test_a_copy_is_made_while_preparing(shallow) -> None:
+def test_a_copy_is_made_once_while_preparing(shallow, monkeypatch) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         copy, steps = QuantisedCopy(engine.models.target), list[Step]()
         engine.models.drafters["quantised"] = zoo.LoadedMethod(METHODS["quantised"], copy)
+        monkeypatch.setattr("specdec.engine.REPORT_EVERY_S", 0.001)
         engine.prepare("quantised", 4, on_step=steps.append)
-        assert "_model" in vars(copy) and steps[-1].name == "load"
+        assert "_model" in vars(copy) and (steps[-1].name, steps[-1].done) == ("load", 1)
+        monkeypatch.setattr("specdec.engine.REPORT_EVERY_S", 60.0)
+        engine.prepare("quantised", 4, on_step=lambda step: pytest.fail(f"{step.name}, though all is there"))
 
 
 def test_a_closed_engine_gives_its_memory_back(shallow, monkeypatch) -> None:
@@ -163,13 +178,25 @@ def test_a_closed_engine_gives_its_memory_back(shallow, monkeypatch) -> None:
     assert freed == [True]
 
 
+def test_each_step_of_preparing_is_told_from_its_beginning_to_its_end(shallow, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr("specdec.engine.REPORT_EVERY_S", 0.01)
+    monkeypatch.setattr("specdec.engine.native.library", lambda: time.sleep(0.1))
+    steps = list[Step]()
+    with Engine(shallow, dtype="float32", device="cpu") as engine:
+        engine.prepare(on_step=steps.append)
+    ends = [[*each][-1] for _, each in itertools.groupby(steps, key=lambda step: step.name)]
+    assert [step.name for step in ends] == ["compile", "load", "measure"]
+    assert all(step.done == step.total > 0 for step in ends)
+
+
 def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         unknown = engine.prepare(measure=False)
         assert (unknown.drafter, unknown.k, unknown.speedup) == ("draft_model", 4, 0.0)
         choice = engine.prepare()
-        assert choice.speedup > 0
+        assert choice.speedup > 0 and engine.prepare(on_step=lambda step: pytest.fail(f"{step.name} again")) == choice
         assert engine.prepare(k=2, peer=True).drafter == "draft_model"
         assert engine.prepare("suffix", 2, peer=True).drafter == "suffix"
     monkeypatch.setattr("specdec.lanes.probe.measure_costs", lambda *_: pytest.fail("measured again"))

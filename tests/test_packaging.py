@@ -57,7 +57,7 @@ def test_the_head_of_the_readme_fits_what_is_required() -> None:
     assert (ROOT / told["app_file"]).is_file() and len(told["short_description"]) <= 60
 
 
-# What rooms need beside the engine's packages.
+# What packages need beside the engine's packages.
 EXTRAS = {"ui": ["app"], "bench": ["bench"], "traces": ["bench"], "zero.py": ["app"]}
 ALL = ["app", "bench", "dev"]
 NAMES = {"markdown_it": "markdown-it-py", "PIL": "pillow"}  # packages whose module has another name

@@ -22,7 +22,7 @@ import pytest
 from specdec import children
 from specdec import process as calls
 from specdec.drafters.base import NoDrafter
-from specdec.engine import Engine, Race
+from specdec.engine import Engine, Run
 from specdec.events import Failed
 from specdec.loop import NO_ROOM
 from specdec.messages import Refused, TranslatableText
@@ -85,10 +85,10 @@ def test_preparing_says_what_it_does_and_measures_each_drafter_once(shallow, tmp
     with contextlib.closing(EngineProcess()) as process:
         *steps, choice = items(process.call("prepare", shallow, "cpu"))
         names = list(dict.fromkeys(step.name for step in steps))
-        assert names == ["compile", "load", "measure"] and all(step.seconds >= 0 for step in steps)
+        long = [name for name in ("compile", "load", "measure") if name in names]  # what is done at once is not told
+        assert names == long and "measure" in names and all(step.seconds >= 0 for step in steps)
         assert any(0 < step.done < step.total for step in steps if step.name == "measure") and choice.speedup > 0
-        again = items(process.call("prepare", shallow, "cpu"))
-        assert [step.name for step in again[:-1]] == ["measure"] and again[-1] == choice
+        assert items(process.call("prepare", shallow, "cpu")) == [choice]
 
 
 @pytest.mark.parametrize("after", [0, 5])
@@ -135,7 +135,7 @@ def generators_of_ours() -> int:
     return sum(bool(frame.f_code.co_flags & inspect.CO_GENERATOR) for frame in frames)
 
 
-def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
+def test_an_event_passes_few_generators_on_each_side_and_is_encoded_once(monkeypatch) -> None:
     counts, encoded = list[int](), Mock(wraps=json.dumps)
 
     class Watched(NoDrafter):
@@ -151,7 +151,7 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     monkeypatch.setattr(file.json, "dumps", encoded)
     sent = list[Any]()
     calls.run(engines, sent.append, request, "cpu", "", str)
-    assert 0 < max(counts) <= 3
+    assert 0 < max(counts) <= 4  # three pass events on, and one makes lines of them
     lines = "".join(item for item in sent if isinstance(item, str)).splitlines()
     assert len(lines) == encoded.call_count  # the header and each event, once
 
@@ -175,7 +175,7 @@ def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:
     monkeypatch.setattr(calls, "UPDATES_PER_SECOND", math.inf)  # as if there were time enough between any two events
     events = [*toyrun.speculative(2), *toyrun.plain(3)]
     events.insert(5, Failed("speculative", 2, "drafter", "no draft", False, 0.0))
-    running = Race(Choice("none", 1), toyrun.header(), (event for event in events))
+    running = Run(Choice("none", 1), toyrun.header(), (event for event in events))
     engines = {("embedded", "cpu"): SimpleNamespace(start=lambda *_, **__: running)}
     sent = list[Any]()
     calls.run(engines, sent.append, RunRequest(PROMPT, "none", 1, PARAMS), "cpu", "", str)

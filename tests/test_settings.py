@@ -10,9 +10,9 @@ from specdec.cli.run import run as command
 from specdec.messages import Refused
 from specdec.settings import RunRequest, Setting, SETTINGS
 from specdec.types import SamplingParams
+from specdec.ui import api
 from specdec.ui.components.traces import for_links
 from specdec.ui.request import as_typed, check, CHECKS, from_link
-from specdec.ui.tabs import race
 from specdec.ui.text import LANGUAGES, speaking, strings
 
 # Programs call by place, too: what was there stays there.
@@ -25,14 +25,14 @@ def names(function: Any) -> list[str]:
 
 
 def test_whoever_takes_settings_takes_those_of_the_table() -> None:
-    assert names(race.run) == [*SETTINGS]
+    assert names(api.run) == [*SETTINGS]
     assert names(command)[: len(SETTINGS)] == [*SETTINGS]
     assert [one["name"] for one in for_links()] == [*SETTINGS]
 
 
 def test_old_calls_keep_their_places_and_defaults() -> None:
-    assert names(race.run)[: len(RUN)] == RUN
-    given = {name: one.default for name, one in inspect.signature(race.run).parameters.items()}
+    assert names(api.run)[: len(RUN)] == RUN
+    given = {name: one.default for name, one in inspect.signature(api.run).parameters.items()}
     assert (given["k"], given["temperature"], given["max_tokens"], given["seed"]) == (0, 0.0, 64, 0)
 
 
@@ -53,7 +53,7 @@ def test_it_has_words_in_every_language_and_a_check(setting: Setting) -> None:
             assert (setting.label or setting.name) in words["settings"]
             assert setting.type_ not in (int, float) or setting.name in words["names"]
     assert setting.type_ is not str or setting.name in CHECKS
-    assert setting.help_with_bounds in race.documentation()
+    assert setting.help_with_bounds in api.documentation()
 
 
 @pytest.mark.parametrize("setting", NUMBERS, ids=lambda one: one.name)

@@ -66,14 +66,14 @@ def table(frame: DataFrame) -> str:
 def report_prompts(
     engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
     file: Path | None, save: Path | None,
-) -> int:  # fmt: skip
+) -> None:  # fmt: skip
     """Measure, print and write; write a run of the slowest row, with a measured seed, to `save`, for the page."""
     prompts, family = read_prompts(path), engine.models
     drafters = drafters or [name for name, loaded in family.drafters.items() if loaded.part] or [family.default_drafter]
     frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)
     print(table(frame))
+    write({"rows": json.loads(frame.to_json(orient="records")), "models": family.describe()}, file)
     if save:
         worst = frame.iloc[0]
         params = SamplingParams(temperature, max_tokens=tokens, seed=FIRST_SEED)
         engine.race(prompts[int(worst["prompt"])], str(worst["drafter"]), int(worst["k"]), params=params).save(save)
-    return write({"rows": json.loads(frame.to_json(orient="records")), "models": family.describe()}, file)

@@ -135,12 +135,12 @@ def make_engine(target: str, draft: Sequence[str], dtype: str | None, device: st
 
 def report_drafters(
     engine: Engine, drafters: Sequence[str], ks: Sequence[int], tokens: int, repeats: int, file: Path | None
-) -> int:
+) -> None:
     """Measure, print, and write a file if one is named."""
     prompts = PROMPTS if engine.models.chat is None else QUESTIONS
     rows = list(measure_drafters(engine, prompts, drafters, ks, tokens, repeats))
     print(table(rows))
-    return write({"rows": rows, "models": engine.models.describe()}, file)
+    write({"rows": rows, "models": engine.models.describe()}, file)
 
 
 def commit() -> str | None:
@@ -191,7 +191,7 @@ def code_lines(file: Path) -> bytes:
     return "\n".join(line for line in stripped if line and not line.startswith(comment)).encode()
 
 
-def write(result: dict[str, Any], file: Path | None) -> int:
+def write(result: dict[str, Any], file: Path | None) -> None:
     """Add provenance to `result`, print it as the last line of the output, and write a file if one is named."""
     result = {"machine": machine.describe()} | result
     models = result.pop("models")
@@ -206,4 +206,3 @@ def write(result: dict[str, Any], file: Path | None) -> int:
     if file:
         write_text(file, final + "\n")
     print(final)
-    return 0

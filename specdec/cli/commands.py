@@ -9,8 +9,10 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..messages import Refused
-from ..methods import EMBEDDED, ROUNDED
+from ..methods import EMBEDDED, is_embedded
+from ..paths import check_writable
 from ..types import MAX_DRAFT_TOKENS
+from .render import show_progress, show_step
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["bfloat16", "float32", "int8", "int7", "gguf"]
@@ -36,22 +38,22 @@ def app(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     host = host or ("0.0.0.0" if teach else os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
     try:
-        exposure_name = exposure.name_for(host, teach)
+        exposure_name = "class" if teach else exposure.name_for(host)
     except (OSError, UnicodeError) as error:
         raise Refused(f"--host {host} is not an address of this machine") from error
-    exposure.serve("public" if public else exposure_name, first_pair(target, draft))
+    exposure.set_host("public" if public else exposure_name, first_pair(target, draft))
     from .. import children
     from ..figures import machine
 
-    if device != "cuda" and not machine.gpu_memory():
+    if not machine.gpu_memory():
+        if device == "cuda":
+            raise Refused("there is no NVIDIA GPU here; use --device cpu")
         children.start("specdec.models.build")  # ten seconds on a new machine, while the page is imported
     from ..ui import classroom, recorded
     from ..ui.build import build
     from ..ui.session import session
     from ..ui.theme import launch_settings
 
-    if device == "cuda" and not machine.gpu_memory():
-        raise Refused("there is no NVIDIA GPU here; use --device cpu")
     session.device = device
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
@@ -81,7 +83,7 @@ def first_pair(target: str | None, draft: list[str]) -> str:
     if draft and not target:
         raise Refused("--draft belongs to a --target")
     chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
-    if chosen not in (EMBEDDED, *ROUNDED) and presets.parse_pair(chosen) is None:
+    if not is_embedded(chosen) and presets.parse_pair(chosen) is None:
         raise Refused(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"
@@ -89,18 +91,14 @@ def first_pair(target: str | None, draft: list[str]) -> str:
     return chosen
 
 
-def get(
-    name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2",
-) -> None:
+def get(name: Annotated[str, Argument(help="smollm2, or a name on the Hub", show_default=False)] = "smollm2") -> None:
     """Fetch a model for use without a network, and print its path."""
-    import sys
-
     from ..families import hub
 
     if not hub.is_here(name):
-        for state in hub.fetch([name], "auto"):
-            print(f"\r{name}: {state.done / 1e6:.0f} of {state.total / 1e6:.0f} MB", end="", file=sys.stderr)
-        print(file=sys.stderr)
+        for step in hub.fetch([name], "auto"):
+            show_step(step)
+        show_progress("")
     print(hub.find(name))
 
 
@@ -154,19 +152,22 @@ def bench(
         float | None, Option(min=0.0, max=100.0, help="of runs on --prompts [default: 0]; without, 0 and 0.8")
     ] = None,
     save: Annotated[Path | None, Option(help="a new run (.jsonl) of the slowest of --prompts, for the page")] = None,
-) -> int:
+) -> None:
     """Measure drafters; print a table of figures and, as the last line, JSON. Of --prompts, a row for each prompt."""
     if prompts and len(k) > 1:
         raise Refused("with --prompts, name one -k, or none for the depth that should be fastest")
     if not prompts and (temperature is not None or save):
         raise Refused("--temperature and --save belong to --prompts; leave them out")
+    for file in filter(None, (json, save)):
+        check_writable(file)
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)
     if prompts:
         depth = k[0] if k else 0
-        return own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
-    return suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
+        own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
+    else:
+        suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
 
 
 def export(

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TYPE_CHECKING
 
 from typer import Argument, Option
 
@@ -16,23 +16,20 @@ from ..events import Committed
 from ..messages import Refused
 from ..methods import DEFAULT_RULE, RULE_FACTS, rule_facts
 from ..paths import check_writable, read_prompts
-from ..settings import RunRequest
 from ..traces.audit import audit, faultless, LaneAudit, shown
-from ..traces.file import live_header, printable, Trace, TraceError
-from ..types import SamplingParams
+from ..traces.file import printable, Trace, TraceError
 from .commands import KEY, Plain
-from .render import tell
+from .render import show_progress, show_step, tell
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
 MARKS = {0: "✓", 1: "✗", 2: "–"}
 SHOWN_READINGS = 8  # rows of the doctor's table
 SHOWN_FAULTS = 10  # of a lane of a trace
-LOSSLESS = {
-    True: "lossless",
-    False: "LOSSY, judged by its own rule",
-    None: "it is unknown whether it is lossless",
-}
+LOSSLESS = {True: "lossless", False: "LOSSY, judged by its own rule", None: "it is unknown whether it is lossless"}
 
 
 def certify(
@@ -127,22 +124,22 @@ def doctor(
     The exit code is 0 if nothing is found, 1 if a convention is wrong, which is named, and 2 if no convention does
     better although the head drafts badly (it is weak, untrained, or belongs to another target), or the doctor failed.
     """
-    from ..families import hub
-
     own = read_prompts(prompts) if prompts else []
     if save is not None:
         check_writable(save)
-    from ..families import doctor, zoo
+    from ..engine import Engine
+    from ..families import doctor, hub
 
-    folder = hub.find(draft)
-    family = zoo.load_pair(target)
-    chosen, texts = own[: doctor.TEXTS] or doctor.prompts_of(family), list[doctor.Text]()
+    folder, engine = hub.find(draft), Engine(target, device="cpu")
+    engine.prepare("none", on_step=show_step)
+    family, texts = engine.models, list[doctor.Text]()
+    chosen = own[: doctor.TEXTS] or doctor.prompts_of(family)
     head = doctor.Examination(family, folder, texts, chosen)
     for text in doctor.own_texts(family, chosen):
         texts.append(text)
-        show_progress("the target writes", len(texts), len(chosen))
-    result = head.diagnose(lambda done, of: show_progress("conventions", done, of))
-    print("\r" + " " * 78, end="\r", file=sys.stderr, flush=True)
+        show_progress(f"the target writes: {len(texts)} of {len(chosen)} texts")
+    result = head.diagnose(lambda done, of: show_progress(f"conventions: {done} of {of}"))
+    show_progress("")
     print("\n".join(diagnosis(result)))
     if result.status == 1 and fix:
         complete = doctor.fix(folder, result.best.conventions)
@@ -150,14 +147,8 @@ def doctor(
     if save is not None:
         loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded
-        record(family, loaded.method.name, chosen[0], save)
+        record(engine, loaded.method.name, chosen[0], save)
     return result.status
-
-
-def show_progress(doing: str, done: int, of: int) -> None:
-    """Replace the line that tells the progress."""
-    bar = "#" * round(30 * done / of)
-    print(f"\r{doing:18} [{bar:30}] {done} of {of}  ", end="", file=sys.stderr, flush=True)
 
 
 def diagnosis(result: Any) -> list[str]:
@@ -180,17 +171,16 @@ def places(attempt: Any) -> str:
     return " ".join(f"{beta:.2f}" for beta in attempt.by_place)
 
 
-def record(family: Any, name: str, prompt: str, path: Path) -> None:
+def record(engine: "Engine", drafter: str, prompt: Any, path: Path) -> None:
     """Write a race with the head to a file that the page opens, unless it breaks off."""
-    from ..lanes.interleave import broken_off
-    from ..lanes.race import race_lanes
+    from ..engine import RunFailed
 
-    events = tuple(race_lanes(family, RunRequest(prompt, name, 4, SamplingParams())))
-    if failed := broken_off(events):
-        print(f"The run with the head broke off, so it is not kept: {failed.reason}")
-        return
-    Trace(live_header(prompt, family.describe()), events).save(path)
-    print(f"A run with the head is in {path}; open it on the page, where Step through shows its first rejection.")
+    try:
+        engine.race(prompt, drafter, 4).save(path)
+    except RunFailed as failed:
+        print(f"The run with the head is not kept: {failed}")
+    else:
+        print(f"A run with the head is in {path}; open it on the page, where Step through shows its first rejection.")
 
 
 def prove(

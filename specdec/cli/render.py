@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
+from ..messages import Step
 from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
 from ..traces.file import MARKS, printable
 
@@ -34,9 +35,22 @@ COUNTED = {
 }
 
 
+def show_progress(line: str) -> None:
+    """Replace the line on stderr that says what is waited for, if stderr is a terminal; "" empties it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+
+def show_step(step: Step) -> None:
+    size, unit = (1e6, " MB") if step.name == "fetch" else (1, "")
+    share = f" {step.done / size:,.0f} of {step.total / size:,.0f}{unit}" if step.total > 1 else ""
+    show_progress(f"{' '.join(filter(None, (step.name, step.text)))}{share}, {step.seconds:.0f} s")
+
+
 def tell(sentence: str) -> None:
-    """Print an error as one line on stderr, without control characters."""
+    """Print an error as one line on stderr, in place of the progress, without control characters."""
     if sys.stderr is not None:
+        show_progress("")
         if os.environ.get("SPECDEC_DEBUG") and sys.exc_info()[0]:
             traceback.print_exc()
         print("specdec:", printable(" ".join(sentence.split())), file=sys.stderr)

@@ -13,13 +13,13 @@ from typer import Argument, Context, Option
 
 from ..events import Event, PLAIN, SPECULATIVE
 from ..lanes.interleave import broken_off
-from ..messages import Refused, Step
+from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import Header, live_header, printable, Trace
 from .commands import Device, Drafts, KEY, Plain, Precision
-from .render import describe_run, has_colour, render
+from .render import describe_run, has_colour, render, show_progress, show_step
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 OURS = "target", "draft", "dtype", "device", "drafter", "k", "peer", "rule"  # what a server has itself
@@ -85,22 +85,22 @@ def run(
     from ..engine import Engine  # imported late, so that wrong arguments fail at once
 
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
-    race = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
-    show_step(None)
-    is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < race.choice.k
-    note = default_line(race.choice) if is_open else ""
+    started = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
+    show_progress("")
+    is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < started.choice.k
+    note = default_line(started.choice) if is_open else ""
     models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
-        for event in race.events:
+        for event in started.events:
             events.append(event)
             if event.lane == SPECULATIVE:
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
         print("\n\n" + describe_run(events, target, models.precision, note=note))
     finally:
-        race.events.close()
-        save_trace(save, race.header, events)  # after Ctrl-C, what ran until then
+        started.events.close()
+        save_trace(save, started.header, events)  # after Ctrl-C, what ran until then
     return int(broken_off(events) is not None)
 
 
@@ -111,14 +111,6 @@ PARAMETERS = [
 ]
 run.__annotations__ = {p.name: p.annotation for p in PARAMETERS} | {"return": int}
 run.__signature__ = inspect.Signature(PARAMETERS, return_annotation=int)  # type: ignore[attr-defined]
-
-
-def show_step(step: Step | None) -> None:
-    """Print what the run waits for in one changing line on stderr, if that is a terminal; None empties the line."""
-    if sys.stderr.isatty():
-        share = f" {step.done:,.0f} of {step.total:,.0f}" if step and step.total > 1 else ""
-        line = f"{step.name}{share}, {step.seconds:.0f} s" if step else ""
-        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def default_line(choice: Choice) -> str:

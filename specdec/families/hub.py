@@ -17,7 +17,7 @@ from typing import Any
 from .. import children
 from ..figures import machine
 from ..messages import Refused, Step, TranslatableText
-from ..methods import EMBEDDED, ROUNDED
+from ..methods import is_embedded
 from ..models import gguf_header
 from ..models.files import prefix_errors
 from ..paths import FAMILY
@@ -55,7 +55,7 @@ def is_on_disk(name: str | Path) -> bool:
 
 def cached(name: str) -> Path | None:
     """Return where the embedded family, SmolLM2 or a checkpoint in the Hub's cache is; None if it is incomplete."""
-    if name in (EMBEDDED, *ROUNDED):
+    if is_embedded(name):
         return FAMILY
     if name == smollm2.NAME:
         return smollm2.find()
@@ -119,7 +119,7 @@ def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
 
     Closing the iterator stops the download, which the next call continues. Raises Refused if it fails.
     """
-    process = children.start(__name__, str(machine.room(device)), *names, stdout=subprocess.PIPE, text=True)
+    process = children.start(__name__, str(machine.memory_of(device)), *names, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last: dict[str, Any] = {}
     began = time.monotonic()

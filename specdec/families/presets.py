@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import exposure
-from ..methods import DRAFT_MODEL, EMBEDDED, METHODS, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, is_embedded, METHODS, QUANTISED
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
 from . import chat, hub
@@ -47,7 +47,7 @@ def parse_pair(spec: str) -> Pair | None:
         trained = (method.name for method in METHODS.values() if method.folder in folders)
         return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
     target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
-    is_family = target in (EMBEDDED, *ROUNDED) or os.path.isdir(os.path.join(target, "target"))
+    is_family = is_embedded(target) or os.path.isdir(os.path.join(target, "target"))
     if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family)):
         return None
     return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
@@ -85,4 +85,4 @@ def allowed_pairs() -> tuple[str, ...] | None:
     if listed is None and exposure.limits().any_pair:
         return None
     pairs = dict.fromkeys((host_pair(), *(listed or ())))
-    return tuple(name for name in pairs if name not in ("", EMBEDDED, *ROUNDED))
+    return tuple(name for name in pairs if name and not is_embedded(name))

@@ -18,7 +18,7 @@ from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import CopyingDrafter, Drafter
 from ..figures import machine
 from ..messages import Refused
-from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EXIT, inner_drafter, is_embedded, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
@@ -80,11 +80,7 @@ class Family:
     def drafts(self) -> dict[str, LoadedModel]:
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
-    @property
-    def draft(self) -> LoadedModel | None:
-        return self.drafts.get(DRAFT_MODEL)
-
-    def lane(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
+    def new_drafter(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot."""
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
@@ -180,7 +176,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
         family.name = name
         return family
-    return load_folder(FAMILY if name in (EMBEDDED, *ROUNDED) else Path(name), name, dtype, device)
+    return load_folder(FAMILY if is_embedded(name) else Path(name), name, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -251,7 +247,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     folder, *others = map(hub.find, (target, *drafts))
     with hub.reading(target):
         dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(folders_of(folder)[0], device)
-    check_room(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
+    check_memory(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
     with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
         family = load_target(str(target), folder, computed, device, stored)
@@ -266,7 +262,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
             add_drafter(family, name, method, part, place)
     if isinstance(model, Transformer) and QuantisedCopy.pays(model):
         needed = quantised.BYTES_PER_WEIGHT * model.parameters
-        if needed < machine.room(device):
+        if needed < machine.memory_of(device):
             family.drafters[QUANTISED] = LoadedMethod(METHODS[QUANTISED], QuantisedCopy(model))
     return family
 
@@ -311,14 +307,14 @@ def folders_of(place: Path) -> tuple[Path, Path]:
     return (place / "target", place / "tokenizer") if (place / "target").is_dir() else (place, place)
 
 
-def check_room(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
+def check_memory(places: Sequence[tuple[str | Path, Path]], dtype: torch.dtype, device: str) -> None:
     """Raise Refused if the weights of these checkpoints do not fit into free memory."""
     count = 0
     for name, place in places:
         with hub.reading(name):
             count += weights_in(place)
     needed = hub.MORE * count * max(dtype.itemsize, 2)  # int8 needs 2 bytes, too, as embeddings stay in float32
-    free = machine.room(device)
+    free = machine.memory_of(device)
     if needed > free:
         raise hub.too_large(str(places[0][0]), needed, free)
 

@@ -44,7 +44,7 @@ def free_memory() -> int | None:
     return min(limits, default=None)
 
 
-def room(device: str) -> int:
+def memory_of(device: str) -> int:
     """Return how many bytes a model may take on a device: "cpu", "cuda", or "auto" for a GPU if there is one.
 
     A program without torch takes a GPU for empty, since the engine's process frees the pair that it holds there.

@@ -161,7 +161,7 @@ def measure_costs(family: Family, name: str, report: Report = lambda done, total
 
 def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(text)[: max(1, family.target.context - TOKENS)]
-    target, drafter = family.lane(name, len(prompt) + TOKENS)
+    target, drafter = family.new_drafter(name, len(prompt) + TOKENS)
     events = list(run_task(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
     if failed := next((event for event in events if isinstance(event, Failed)), None):
         raise Refused(f"the costs of {name} cannot be measured, as a run failed: {failed.reason}")

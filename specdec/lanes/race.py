@@ -45,7 +45,7 @@ def make_task(
     if not isinstance(rule, Rule):
         raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
-        target, drafter = family.lane(drafter, min(family.target.context, len(tokens) + params.max_tokens))
+        target, drafter = family.new_drafter(drafter, min(family.target.context, len(tokens) + params.max_tokens))
     elif isinstance(drafter, Drafter):
         target = TargetView(family.target)
     else:

@@ -99,7 +99,6 @@ def toy() -> ModelPair:
 
 def embedded(family: Family, text: str) -> ModelPair:
     """Make the pair of the embedded family, to continue `text`. Raises Refused for a text that is too short or long."""
-    assert family.draft
     tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
     if not 2 <= len(tokens) <= most:
         raise Refused(
@@ -107,7 +106,9 @@ def embedded(family: Family, text: str) -> ModelPair:
         )
     # With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     params, piece = SamplingParams(temperature=0.8, top_k=20), family.pieces.piece
-    return ModelPair("embedded", family.target, family.draft, tokens, params, piece, GREEDY, len(family.prefix))
+    return ModelPair(
+        "embedded", family.target, family.drafts["draft_model"], tokens, params, piece, GREEDY, len(family.prefix)
+    )
 
 
 class FirstTokenGiven(Sampler):

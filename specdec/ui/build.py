@@ -8,11 +8,12 @@ import gradio as gr
 
 from ..exposure import limits
 from . import browser, menu, recorded
+from .components import form
 from .components.drawn import drawn, handler, INSTANT, notice, tell
 from .gateway import gradio_private
 from .request import from_link
 from .session import session
-from .tabs import labels, race, TABS
+from .tabs import labels, TABS
 from .tabs.guide import tour
 from .text import bind_language, ENGLISH, filled, language, LANGUAGES, sentences, speaking, strings, TAGS
 
@@ -48,11 +49,11 @@ def page(demo: gr.Blocks, teaching: bool) -> None:
         tour()
         api_link = f'<a href="?view=api">{html.escape(words["api"])}</a>'
         drawn("shared/foot", words={}, template=f'<footer class="sd-end">{api_link}</footer>')
-        fields, engines, screen = built["race"]
-        keep(demo, fields, screen)
+        live, screen = built["race"]
+        keep(demo, live.fields, screen)
         if browser.offered():
-            compute_in_browser(fields, engines)
-        follow_links(demo, tabs, fields, engines, link_notice)
+            compute_in_browser(live)
+        follow_links(demo, tabs, live, link_notice)
 
 
 def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
@@ -64,21 +65,21 @@ def keep(demo: gr.Blocks, fields: dict[str, Any], screen: gr.HTML) -> None:
     demo.load(None, None, [fields["prompt"], screen], js=handler("restore"), **INSTANT)
 
 
-def compute_in_browser(fields: dict[str, Any], engines: gr.Radio) -> None:
+def compute_in_browser(live: form.Form) -> None:
     """Add the browser's engine, outside of the tab, where it would leave a gap."""
     drawn(
         "shared/local",
         words={name: text for name, text in strings("site")["own"].items() if name not in ("about", "disk")},
         template="<span hidden></span>",
-        here=race.BROWSER,
-        chosen=engines.value,
-        order=list(fields),
-        values=[field.value for field in fields.values()],
+        here=form.BROWSER,
+        chosen=live.engines.value,
+        order=list(live.fields),
+        values=[field.value for field in live.fields.values()],
         offer=browser.settings_there(browser.offered()),
     )
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines: gr.Radio, line: gr.HTML) -> None:
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, live: form.Form, line: gr.HTML) -> None:
     """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. `line` names wrong values."""
 
     def follow(request: gr.Request) -> list[Any]:
@@ -86,16 +87,16 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, fields: dict[str, Any], engines
         query = request.query_params
         opened = query.get("tab", "")
         no_tab = "" if opened in ("", *TABS) else strings("traces")["link"]["tab"].format(names=", ".join(TABS))
-        settings, trouble = from_link(query, fields["target"].value)
+        settings, trouble = from_link(query, live.fields["target"].value)
         wrong = sentences(no_tab, trouble)
         return [
             gr.update(selected=opened) if opened in TABS else gr.skip(),
             tell(wrong, wrong=True) if wrong else gr.skip(),
-            race.engine_for_visitor(),
-            *race.filled_in(settings),
+            form.engine_for_visitor(),
+            *form.filled_in(settings),
         ]
 
-    done = demo.load(follow, None, [tabs, line, engines, *fields.values()], **INSTANT)
+    done = demo.load(follow, None, [tabs, line, live.engines, *live.fields.values()], **INSTANT)
     if limits().in_browser:  # sent again: Gradio loses updates while it first draws a field
-        done = done.then(race.engine_for_visitor, None, engines, **INSTANT)
-    done.then(None, engines, None, js=race.ENGINE_CHOSEN, **INSTANT)
+        done = done.then(form.engine_for_visitor, None, live.engines, **INSTANT)
+    done.then(None, live.engines, None, js=form.ENGINE_CHOSEN, **INSTANT)

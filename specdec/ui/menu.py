@@ -7,7 +7,7 @@ from huggingface_hub import parse_local_safetensors_file_metadata
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, is_embedded, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
 from .text import of_drafters, prompts, questions, read_json, sentences, strings
 
@@ -30,7 +30,7 @@ def kinds(answers: bool = False) -> list[str]:
 
 def answers(target: str) -> bool:
     """Say whether a target answers a prompt, instead of continuing it."""
-    return not is_ours(target) and presets.has_chat_template(target)
+    return not is_embedded(target) and presets.has_chat_template(target)
 
 
 def target_of(kind: str) -> str:
@@ -53,16 +53,12 @@ def is_offered(target: Any) -> bool:
 
 def drafters(target: str = EMBEDDED) -> list[str]:
     """List a target's drafters, without trees on a GPU, and without embedded ones that lack files."""
-    if is_ours(target):
+    if is_embedded(target):
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
         pair = presets.parse_pair(target) or presets.Pair(target)
         names = list(dict.fromkeys((*pair.methods, *presets.TARGET_ONLY)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
-
-
-def is_ours(target: str) -> bool:
-    return target == EMBEDDED or target in ROUNDED
 
 
 def target_name(target: str) -> str:
@@ -95,7 +91,7 @@ def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-    costs = {name: cost(name) if is_ours(target) else "" for name in drafters(target)}
+    costs = {name: cost(name) if is_embedded(target) else "" for name in drafters(target)}
     default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
     return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
 

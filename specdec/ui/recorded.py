@@ -1,12 +1,14 @@
-"""Read the recorded runs and certificates that the page shows."""
+"""Read the recorded runs and certificates that the page shows, and the settings of a run."""
 
 import json
 from typing import Any
 
 from ..families import presets
-from ..methods import EMBEDDED, METHODS
+from ..methods import DEFAULT_RULE, EMBEDDED, METHODS
+from ..settings import SETTINGS
 from ..traces.file import recording
 from . import menu
+from .request import stop_lines
 from .text import ASSETS, language, LANGUAGES, read_json
 
 TRACES = ASSETS / "traces"
@@ -56,3 +58,24 @@ def sampled_name() -> str:
 def sampled_run(_: Any = None) -> str:
     """Return a sampled recorded run, for lessons that a greedy one does not teach."""
     return recorded(sampled_name())
+
+
+def without_choices(settings: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a recording must not choose for the visitor's live run."""
+    return {name: value for name, value in settings.items() if name not in ("drafter", "k")}
+
+
+def settings_of(log: str) -> dict[str, Any]:
+    """Read a run's settings from its header and first lane; {} if that fails."""
+    try:
+        header, started = map(json.loads, log.split("\n", 2)[:2])
+        params = started["params"]
+        values = {"prompt": header["prompt"], **params, "stop": stop_lines(params["stop"] or ())}
+        if not started.get("server"):  # a server chooses these settings by itself
+            values["target"] = header["models"].get("family", EMBEDDED)
+            values["rule"] = menu.RULE_KEYS.get(started["rule"], DEFAULT_RULE)  # the default for an unknown name
+            values["peer"] = len(header["lanes"]) > 2
+            values |= {name: started[name] for name in ("drafter", "k")}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return {}
+    return {name: value for name, value in values.items() if name in SETTINGS}

@@ -51,7 +51,7 @@ class Session:
     def __init__(self) -> None:
         self.device = "auto"  # of live runs; the engine's process resolves it
         self.process = EngineProcess()
-        self.machine = Turns(EXPECTED_S)
+        self.turns = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # target -> the drafter and K that are chosen if none is given
         self.preparing: Step | None = None  # how far `_prepare` is, for everybody who waits for it
@@ -134,16 +134,16 @@ class Session:
     @contextlib.contextmanager
     def place_in_line(self, kind: str) -> Iterator[Ticket]:
         """Hold a place in the queue for this machine. Raises Refused if the queue is full."""
-        ticket = self.machine.join(kind, visitor_address(), has_queue_priority())
+        ticket = self.turns.join(kind, visitor_address(), has_queue_priority())
         if ticket is None:
             raise Refused(sentences(say("full"), say("or_here") if kind == "run" else ""))
         try:
             yield ticket
         finally:
-            self.machine.leave(ticket)
+            self.turns.leave(ticket)
 
     def wait(self, ticket: Ticket, remark: str = "", instead: str = "") -> Iterator[Answer]:
-        while place := self.machine.poll(ticket):
+        while place := self.turns.poll(ticket):
             count, seconds = place
             waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
             yield Answer("waiting", sentences(remark, waiting, instead))
@@ -184,7 +184,7 @@ class Session:
                 for _ in self.fetch(target):
                     pass
                 while not self._prepare(target):
-                    while self.machine.busy():
+                    while self.turns.busy():
                         time.sleep(LOOK_EVERY_S)
             except (Refused, RuntimeError) as error:
                 log.warning("%s is not prepared: %s", target, error)
@@ -198,7 +198,7 @@ class Session:
                         self.choices[target] = item
                     elif isinstance(item, Step):
                         self.preparing = item
-                        if item.name == "measure" and self.machine.busy():
+                        if item.name == "measure" and self.turns.busy():
                             return False
             return True
         finally:

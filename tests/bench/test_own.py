@@ -1,11 +1,13 @@
 """Prompts of one's own: a row for each, the slowest first, and its run opens on the page."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
 from specdec import cli as terminal
 from specdec import Engine, Trace
+from specdec.bench import suites
 from specdec.bench.own import measure_prompts, report_prompts
 from specdec.events import Started
 from specdec.messages import Refused
@@ -35,8 +37,27 @@ def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, tmp
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         for name in [name for name, loaded in engine.models.drafters.items() if loaded.part]:
             del engine.models.drafters[name]
-        assert report_prompts(engine, tmp_path / "prompts.txt", [], 2, 0.0, 6, 1, None, None) == 0
+        report_prompts(engine, tmp_path / "prompts.txt", [], 2, 0.0, 6, 1, None, None)
     assert [row["drafter"] for row in json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]] == ["suffix"]
+
+
+def test_a_run_that_breaks_off_after_the_measurement_leaves_the_report(engine, tmp_path, capsys, monkeypatch) -> None:
+    (tmp_path / "prompts.txt").write_text("Once upon a time", encoding="utf-8")
+    monkeypatch.setattr(engine, "race", Mock(side_effect=OSError("the cable is out")))
+    with pytest.raises(OSError, match="cable"):
+        report_prompts(engine, tmp_path / "prompts.txt", ["suffix"], 2, 0.0, 6, 1, None, tmp_path / "worst.jsonl")
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_it_is_measured(
+    shallow, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(suites, "make_engine", lambda *_: pytest.fail("models were loaded"))
+    (tmp_path / "prompts.txt").write_text("Once upon a time", encoding="utf-8")
+    place = tmp_path / "no" / "file"
+    for words in (["--json", str(place)], ["--prompts", str(tmp_path / "prompts.txt"), "--save", str(place)]):
+        assert terminal.main(["bench", "--target", shallow, *words]) == 1
+        assert capsys.readouterr().err.startswith(f"specdec: {place}: ")
 
 
 def test_a_file_without_prompts_says_what_to_write(tmp_path) -> None:

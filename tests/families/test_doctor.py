@@ -12,6 +12,7 @@ import torch
 
 from specdec import cli
 from specdec.cli.judges import record
+from specdec.engine import Engine
 from specdec.families import doctor, zoo
 from specdec.families.chat import Chat
 from specdec.families.doctor import Convention, Examination, Text
@@ -112,10 +113,11 @@ def test_a_head_of_texts_without_the_template_is_told(chat: Chat, monkeypatch) -
     assert ("<think>" in chat.after) == ("thinking on" in {way.says for way in ways})
 
 
-def test_a_run_that_breaks_off_is_not_kept(family, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(family.target, "forward", Mock(side_effect=OSError("the cable is out")))
-    record(family, "eagle3", "Tom went home.", tmp_path / "run.jsonl")
-    assert "broke off, so it is not kept: OSError: the cable is out" in capsys.readouterr().out
+def test_a_run_that_breaks_off_is_not_kept(tmp_path, monkeypatch, capsys) -> None:
+    engine = Engine(device="cpu")
+    monkeypatch.setattr(engine.models.target, "forward", Mock(side_effect=OSError("the cable is out")))
+    record(engine, "eagle3", "Tom went home.", tmp_path / "run.jsonl")
+    assert "is not kept: the lane speculative broke off: OSError: the cable is out" in capsys.readouterr().out
     assert not (tmp_path / "run.jsonl").exists()
 
 

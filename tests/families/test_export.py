@@ -102,7 +102,7 @@ def test_heads_that_are_refused_leave_nothing_behind(tmp_path) -> None:
 
 
 def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
-    view, drafter = family.lane(name, 100)
+    view, drafter = family.new_drafter(name, 100)
     params = SamplingParams(max_tokens=40, ignore_end=True)
     events = generate(Task(view, family.encode(prompt), params, drafter, k=3))
     return [event.tokens for event in events if isinstance(event, Drafted)]

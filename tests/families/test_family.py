@@ -173,9 +173,9 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     copies = ["prompt_lookup", "suffix", "none"]
     assert [*family.drafters] == [*copies, "early_exit", "draft_model", "draft_model:story"]
     with pytest.raises(Refused, match="by the costs of draft_model:story: measure them first"):
-        family.lane("adaptive:draft_model:story", 64)
+        family.new_drafter("adaptive:draft_model:story", 64)
     family.costs["draft_model:story"] = Costs(0.1, (1.0, 1.2), 0.0)
-    _, drafter = family.lane("adaptive:draft_model:story", 64)
+    _, drafter = family.new_drafter("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
     with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
         race_lanes(family, RunRequest(PROMPT, "telepathy", 4, SamplingParams()))

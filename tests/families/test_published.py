@@ -203,7 +203,7 @@ def test_padded_vocabularies_keep_the_targets_distribution(target_size: int, dra
     params = SamplingParams(1.0, max_tokens=3, ignore_end=True)
 
     def fresh() -> Task:
-        target, drafter = family.lane("draft_model", 8)
+        target, drafter = family.new_drafter("draft_model", 8)
         return Task(target, [0], params, drafter, k=2, details=False)
 
     distribution, _ = output_distribution(run_loop(fresh))
@@ -233,7 +233,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
 
 
 def greedy(family: zoo.Family, name: str, text: list[int] = TEXT) -> list[int]:
-    view, drafter = family.lane(name, 64)
+    view, drafter = family.new_drafter(name, 64)
     events = list(generate(Task(view, text, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
     assert not any(isinstance(event, Failed) for event in events)
     return ids(events)
@@ -284,6 +284,6 @@ def test_a_weight_needs_room_by_the_precision_of_the_run_not_of_the_file(stored:
     save_file(weights, tmp_path / "model.safetensors")
     for dtype, needed in ((torch.float32, 5_000_000), (torch.bfloat16, 2_500_000)):
         monkeypatch.setattr(machine, "free_memory", Mock(side_effect=[needed + 999, needed - 999]))
-        zoo.check_room([("m", tmp_path)], dtype, "cpu")
+        zoo.check_memory([("m", tmp_path)], dtype, "cpu")
         with pytest.raises(ValueError, match="m needs about"):
-            zoo.check_room([("m", tmp_path)], dtype, "cpu")
+            zoo.check_memory([("m", tmp_path)], dtype, "cpu")

@@ -55,7 +55,7 @@ def test_every_random_path_of_its_lane_gives_the_targets_distribution(alone) -> 
     prompt, params = alone.encode("def add(a"), SamplingParams(0.7, top_k=2, max_tokens=3, ignore_end=True)
 
     def task() -> Task:
-        target, drafter = alone.lane("quantised", 64)
+        target, drafter = alone.new_drafter("quantised", 64)
         return Task(target, prompt, params, drafter, k=2, details=False)
 
     distribution, _ = output_distribution(run_loop(task))
@@ -76,6 +76,6 @@ def test_a_file_drafts_with_its_own_codes_where_they_are_multiplied(kind: str, s
 
 
 def test_without_room_it_is_not_offered(folder, monkeypatch) -> None:
-    monkeypatch.setattr(zoo, "check_room", lambda *_: None)
+    monkeypatch.setattr(zoo, "check_memory", lambda *_: None)
     monkeypatch.setattr(machine, "free_memory", lambda: 1_000)
     assert "quantised" not in load_pair(folder, dtype=torch.float32).drafters

@@ -277,7 +277,7 @@ def test_a_small_family_is_in_bfloat16_and_its_greedy_text_is_plain_decodings() 
     assert family.target.dtype == torch.bfloat16
     prompt, texts = family.encode("Once upon a time"), list[list[int]]()
     for name, k in (("draft_model", 4), ("none", 0)):
-        target, drafter = family.lane(name, len(prompt) + 64)
+        target, drafter = family.new_drafter(name, len(prompt) + 64)
         task = Task(target, prompt, SamplingParams(max_tokens=64, ignore_end=True), drafter, k)
         texts.append(ids(race.run_task(task)))
     assert texts[0] == texts[1]

@@ -62,7 +62,7 @@ def test_a_gpu_computes_in_bfloat16_where_it_has_it_in_hardware(card: bool, expe
 
 def test_loading_for_a_gpu_compiles_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(native, "library", Mock(side_effect=AssertionError("compiled")))
-    monkeypatch.setattr(zoo, "check_room", lambda *_: None)
+    monkeypatch.setattr(zoo, "check_memory", lambda *_: None)
     monkeypatch.setattr(zoo, "resolve_device", lambda device: device)  # "meta" stands for a GPU
     family = zoo.load_pair(*toypairs.pair_into(tmp_path), device="meta")
     assert family.precision == "bfloat16" and "draft_model" in family.drafters

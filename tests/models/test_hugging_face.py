@@ -121,7 +121,9 @@ def test_greedy_text_is_that_of_its_own_generation(kind: str, tmp_path) -> None:
     model = reference(kind)
     small = folder_of(tmp_path / "draft", reference(kind, seed=1, layers=2))
     family = zoo.load_pair(folder_of(tmp_path / "target", model), small, dtype=torch.float32)
-    assert isinstance(family.draft, HuggingFaceModel) and family.describe()["draft_model"]["layers"] == 2
+    assert (
+        isinstance(family.drafts["draft_model"], HuggingFaceModel) and family.describe()["draft_model"]["layers"] == 2
+    )
     assert greedy(family, "draft_model", TEXT[:9]) == generated(model)
 
 

@@ -104,7 +104,7 @@ def test_a_folder_is_loaded_as_the_target_s_draft_and_greedy_text_stays(target, 
         race_lanes(family, RunRequest("Tom went home.", "draft_model", 4, SamplingParams(), peer=True))
     ids, texts = family.encode("Tom went home."), []
     for name, k in (("none", 0), ("draft_model", 4)):
-        view, drafter = family.lane(name, len(ids) + 24)
+        view, drafter = family.new_drafter(name, len(ids) + 24)
         task = Task(view, ids, SamplingParams(max_tokens=16), drafter, k, details=False)
         texts.append(output_distribution(run_loop(lambda task=task: task))[0])
     assert texts[0] == texts[1] and len(next(iter(texts[0]))) == 16

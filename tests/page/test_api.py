@@ -20,9 +20,9 @@ from specdec import Trace
 from specdec.families.zoo import load
 from specdec.lanes import race
 from specdec.messages import Refused
+from specdec.ui.api import run
 from specdec.ui.request import check
 from specdec.ui.session import session
-from specdec.ui.tabs.race import run
 from tests import toyrun
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"

@@ -21,11 +21,12 @@ from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
 from specdec.ui import menu, recorded, text
 from specdec.ui.build import build
+from specdec.ui.components import examples
 from specdec.ui.components.traces import open_trace, standalone
 from specdec.ui.gateway.cache import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
 from specdec.ui.session import chosen_line, session
-from specdec.ui.tabs import labels, race
+from specdec.ui.tabs import labels
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
 
@@ -75,7 +76,7 @@ def test_a_language_begins_with_its_own_recorded_prompt() -> None:
     assert "zh" not in english and names == english and "zh" not in text.prompts()
     assert HAN.search(first["zh"][0]["prompt"]) and not HAN.search(first[ENGLISH][0]["prompt"])
     with speaking("zh"):
-        line = race.show("zh", first["zh"][0]["prompt"], "default", SMOLLM2)[1]
+        line = examples.show("zh", first["zh"][0]["prompt"], "default", SMOLLM2)[1]
     assert line["value"] == ""  # its only example is played again
 
 

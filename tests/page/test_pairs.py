@@ -15,9 +15,9 @@ from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
 from specdec.ui import menu, recorded
+from specdec.ui.components import examples, form
 from specdec.ui.request import check
 from specdec.ui.session import Answer, session
-from specdec.ui.tabs import race
 from specdec.ui.text import questions
 from tests import toyrun
 from tests.families import hubserver, toypairs
@@ -27,7 +27,7 @@ PAIR = "some/target + some/draft"
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
-    monkeypatch.setattr(machine, "room", lambda device: 16 * 10**9)
+    monkeypatch.setattr(machine, "memory_of", lambda device: 16 * 10**9)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_stopped_download_leaves_the_machine_to_others(server, monkeypatch):
     server.held = 0
     with contextlib.closing(session.run(check("Hi", target=PAIR))) as news:
         assert next(item for item in news if item.name == "fetch" and "some/target" in item.text)
-        assert not session.machine.busy()
+        assert not session.turns.busy()
         with contextlib.closing(session.run(check("Hi", target=PAIR))) as others:  # waits, and is told so
             assert next(item for item in others if item.name == "fetch")
     assert not session._downloading.locked()
@@ -98,10 +98,10 @@ def test_a_pair_of_ones_own_is_for_hosts_of_ones_own(monkeypatch):
 
 
 def test_a_typed_pair_brings_drafters_or_a_sentence():
-    line, drafters = race.switch("a/b + c/d", "draft_model", "rejection")
+    line, drafters = form.switch("a/b + c/d", "draft_model", "rejection")
     assert "A pair of your own" in line["info"]
     assert [name for _, name in drafters["choices"]][:3] == ["default", "draft_model", "adaptive"]
-    line, drafters = race.switch("a/b + ", "draft_model", "rejection")
+    line, drafters = form.switch("a/b + ", "draft_model", "rejection")
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 
 
@@ -130,8 +130,8 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
         ("chat", toypairs.TEMPLATE), ("base", None)))  # fmt: skip
     assert menu.answers("smollm2") and menu.answers(str(chat)) and menu.answers("not/here")
     assert not any(map(menu.answers, ("embedded", "embedded:int8", str(base), "no pair")))
-    assert [one["visible"] for one in race.fitting(str(chat))] == [False, True]
-    assert [one["visible"] for one in race.fitting(None)] == [True, False]
+    assert [one["visible"] for one in examples.fitting(str(chat))] == [False, True]
+    assert [one["visible"] for one in examples.fitting(None)] == [True, False]
     assert menu.kinds(answers=True) == list(questions()) and not {*menu.kinds()} & {*questions()}
 
 
@@ -139,7 +139,7 @@ def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_p
     chat = str(toypairs.model_into(tmp_path / "chat", 1))
     monkeypatch.setattr(recorded, "recorded_names", list)
     for family, wanted in ((chat, {}), ("smollm2", {}), ("embedded", {"target": "smollm2", "drafter": "default"})):
-        _, _, *updates = race.show("qa", "Hi", "suffix", family)
+        _, _, *updates = examples.show("qa", "Hi", "suffix", family)
         found = {n: one["value"] for n, one in zip(SETTINGS, updates, strict=True) if "value" in one}
         assert found == {"prompt": questions()["qa"]["page"][0]} | wanted, family
 
@@ -150,7 +150,7 @@ def test_a_page_without_smollm2_begins_with_a_recording_of_its_own_model(monkeyp
     first = recorded.recorded_names()[0]
     assert recorded.recorded_target(first) == recorded.first_target() == "embedded"
     assert recorded.recorded_target(recorded.sampled_name()) == "embedded"
-    assert race.settings_of(recorded.recorded(first))["target"] == "embedded"
+    assert recorded.settings_of(recorded.recorded(first))["target"] == "embedded"
 
 
 def test_the_questions_are_enough_for_page_and_bench():

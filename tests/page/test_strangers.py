@@ -12,9 +12,9 @@ from specdec import exposure
 from specdec.exposure import Host, limits
 from specdec.families import hub
 from specdec.messages import Refused
-from specdec.ui import menu, request
+from specdec.ui import api, menu, request
+from specdec.ui.components import form
 from specdec.ui.session import session
-from specdec.ui.tabs import race
 
 
 @pytest.fixture(params=["network", "class", "public"])
@@ -26,8 +26,8 @@ def exposed(request, monkeypatch) -> None:
 PAIR = {
     "check": lambda target: request.check("Once", target=target),
     "a link": lambda target: refused(request.from_link({"target": target})),
-    "the menu": lambda family: refused(({}, race.switch(family, "draft_model", "rejection")[0]["info"])),
-    "run": lambda target: refused_answer(race.run("Once", target=target)),
+    "the menu": lambda family: refused(({}, form.switch(family, "draft_model", "rejection")[0]["info"])),
+    "run": lambda target: refused_answer(api.run("Once", target=target)),
 }
 
 

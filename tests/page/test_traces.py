@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from specdec.traces.file import MAX_BYTES, Trace
+from specdec.ui import recorded
 from specdec.ui.components import traces
 from specdec.ui.components.traces import standalone
 from specdec.ui.request import from_link
-from specdec.ui.tabs import race
 from specdec.ui.text import ASSETS
 from tests import nodejs, toyrun
 
@@ -27,7 +27,7 @@ def tampered() -> tuple[str, int]:
 
 
 def test_of_a_servers_run_no_setting_is_taken_that_the_server_decided():
-    settings = race.settings_of(toyrun.server_trace().dumps())
+    settings = recorded.settings_of(toyrun.server_trace().dumps())
     assert settings["prompt"] == toyrun.header().prompt and settings["temperature"] == 0.8
     assert not {"target", "drafter", "k", "rule", "peer"} & settings.keys()
 

@@ -24,8 +24,9 @@ from specdec.methods import ADAPTIVE, METHODS, RULE_FACTS
 from specdec.process import ProcessDied
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
-from specdec.ui import browser, menu, recorded, request, text
+from specdec.ui import api, browser, menu, recorded, request, text
 from specdec.ui.build import build
+from specdec.ui.components import examples, form
 from specdec.ui.components.drawn import player_words
 from specdec.ui.session import Answer, session
 from specdec.ui.tabs import race
@@ -52,13 +53,13 @@ def test_good_input_passes_as_sliders_send_it():
 
 def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing():
     log = recorded.recorded("story")
-    assert race.settings_of(log)["drafter"] == "draft_model"
+    assert recorded.settings_of(log)["drafter"] == "draft_model"
     cut = "\n".join(log.split("\n", 2)[:2])[:-9]  # as that of a very long prompt is
-    assert race.settings_of(cut) == race.settings_of("") == {}
+    assert recorded.settings_of(cut) == recorded.settings_of("") == {}
     head, start, _ = log.split("\n", 2)
     started = json.loads(start)
     started["params"]["stop"] = ["\n\n", "."]
-    assert request.check_stops(race.settings_of(f"{head}\n{json.dumps(started)}\n")["stop"]) == ("\n\n", ".")
+    assert request.check_stops(recorded.settings_of(f"{head}\n{json.dumps(started)}\n")["stop"]) == ("\n\n", ".")
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_the_menu_offers_what_the_family_holds(family):
 
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
-        told, drafters = race.switch(*chosen)
+        told, drafters = form.switch(*chosen)
         assert told["info"].startswith(menu.target_line(chosen[0]))
         assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
@@ -134,7 +135,7 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
         yield from toyrun.peer_trace().events if request.peer else toyrun.events()
 
     monkeypatch.setattr(session, "process", toyrun.Engine(engine))
-    live = trace.Trace.loads("".join(race.run("Hi", peer=True)))
+    live = trace.Trace.loads("".join(api.run("Hi", peer=True)))
     assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
 
 
@@ -193,20 +194,20 @@ def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):
     path = trace.recording(traces, "story", "eagle3:tree")
     path.parent.mkdir()
     toyrun.tree_trace().save(path)
-    screen, line, *_ = race.played("story", "eagle3:tree")
+    screen, line, *_ = examples.played("story", "eagle3:tree")
     assert screen["value"] == escaped(toyrun.tree_trace().dumps()) and line["value"] == ""
-    screen, line, *_ = race.played("story", "medusa")
+    screen, line, *_ = examples.played("story", "medusa")
     assert screen["value"] == escaped(toyrun.trace().dumps()) and "Medusa" in line["value"]
-    assert race.played("story", "draft_model")[1]["value"] == ""
-    assert race.played("code", "medusa")[1]["wrong"]
+    assert examples.played("story", "draft_model")[1]["value"] == ""
+    assert examples.played("code", "medusa")[1]["wrong"]
 
 
 def test_an_example_without_a_recording_stops_the_stage_and_says_so(traces, caplog):
     other = text.prompts()["surprising"][0]
-    screen, line, *_ = race.show("surprising", "Hi", "draft_model")
+    screen, line, *_ = examples.show("surprising", "Hi", "draft_model")
     assert screen["preparing"] == "unrecorded" and "value" not in screen
     assert line["value"] == text.strings("page")["notice"]["not_recorded"]
-    screen = race.show("story", other, "draft_model")[0]
+    screen = examples.show("story", other, "draft_model")[0]
     assert screen["value"] == escaped(toyrun.trace().dumps()) and screen["preparing"] is False
     assert recorded.recorded("story", "magic") == "" and not caplog.records
 
@@ -244,7 +245,7 @@ def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatc
     *told, last = session.run(request.check("Hi"))
     assert last == Answer("error", text.strings("page")["notice"]["died"])
     assert len(toyrun.written(told)) == 3
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
@@ -252,14 +253,14 @@ def test_a_visitor_can_leave_while_models_are_loaded(monkeypatch):
     running = session.run(request.check("Hi"))
     assert [next(running) for _ in range(3)] == [Answer("lines", "")] * 3
     running.close()
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
     monkeypatch.setattr("specdec.ui.session.limits", lambda: replace(OWN, seconds=-1.0))
     last = list(session.run(request.check("Hi")))[-1]
     assert last.name == "cut" and "seconds" in last.text and "written its" in last.text
-    assert json.loads(list(race.run("Hi"))[-1]) == {"notice": last.text}
+    assert json.loads(list(api.run("Hi"))[-1]) == {"notice": last.text}
     assert list(race.begin("own", "Hi"))[-1][1]["value"] == last.text
 
 
@@ -298,7 +299,7 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     assert not toyrun.written(lines)  # it never claims to be live
     told = str(error) if type(error) is Refused else text.strings("page")["notice"]["broken"]
     assert (last.name, last.text) == ("error", told)
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):

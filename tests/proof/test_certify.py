@@ -215,7 +215,7 @@ def test_a_live_certificate_arrives_piece_by_piece_and_frees_the_machine() -> No
     growing: Any = session.certify(request.check_certificate("toy", "", 20_000, 1))
     assert sum(item.name == "lines" for item in islice(growing, 6)) >= 2
     growing.close()
-    assert not session.machine.busy()
+    assert not session.turns.busy()
 
 
 def test_a_recorded_pair_is_fetched_by_its_name_if_there_is_one(tmp_path, monkeypatch) -> None:

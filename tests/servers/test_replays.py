@@ -103,7 +103,7 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
         server = connect(stub.address)
         ids = server.tokenize(PROMPTS["story"])
         told = server.distribution(ids, params, 5)
-    target, _ = load().lane("none", capacity=64)
+    target, _ = load().new_drafter("none", capacity=64)
     with torch.inference_mode():
         row = probabilities(target.forward(list(ids), target.new_cache(64), (), 1), params)[-1]
     assert len(told) == 5

@@ -91,7 +91,7 @@ def test_what_was_trained_drafts(family) -> None:
     assert models < set(ours.drafters)
     params, texts = SamplingParams(max_tokens=24, ignore_end=True), {}
     for name in ours.drafters:
-        view, drafter = ours.lane(name, 48)
+        view, drafter = ours.new_drafter(name, 48)
         events = list(generate(Task(view, ours.encode("the old king"), params, drafter, k=4)))
         assert not any(isinstance(event, Failed) for event in events)
         texts[name] = ids(events)

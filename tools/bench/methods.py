@@ -23,7 +23,7 @@ def report(options: Options) -> dict[str, Any]:
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
-    if family.draft is not None and options.peers and family.precision != "int8":  # transformers has no int8 target
+    if DRAFT_MODEL in family.drafts and options.peers and family.precision != "int8":  # transformers has no int8 target
         result["peers"] = peers.measure(engine, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result

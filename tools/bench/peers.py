@@ -14,6 +14,7 @@ from specdec.bench.measure import Case, run
 from specdec.engine import Engine
 from specdec.families.zoo import Family
 from specdec.lanes.transformers import load_model, unwrapped
+from specdec.methods import DRAFT_MODEL
 
 ASSISTED_K: tuple[int | None, ...] = (None, 2, 4, 8)  # None: the library's default
 Write = Callable[[str, int], list[int]]  # (prompt, number of new tokens) -> ids of the new tokens
@@ -23,12 +24,12 @@ class Peer:
     """A family's target and draft model in transformers, from the same files. Raises ValueError without a draft."""
 
     def __init__(self, family: Family) -> None:
-        if family.draft is None:
+        if DRAFT_MODEL not in family.drafts:
             raise ValueError("assisted generation needs a draft model")
         self.family, self.device = family, family.target.device
         self.target, self.draft = (
             load_model(folder, family.target.dtype, self.device)
-            for model in (family.target, family.draft)
+            for model in (family.target, family.drafts[DRAFT_MODEL])
             if (folder := unwrapped(model).source)
         )
         # Without an end token every run has the same length; `min_new_tokens` would add work to every step.

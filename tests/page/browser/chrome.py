@@ -130,7 +130,7 @@ def tokens(page, lane):
 
 def until_free():
     deadline = time.monotonic() + PATIENCE / 1000
-    while session.machine.busy():
+    while session.turns.busy():
         assert time.monotonic() < deadline, "the machine was never given back"
         time.sleep(0.1)
 

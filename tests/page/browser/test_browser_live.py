@@ -70,13 +70,13 @@ def busy(monkeypatch):
     until_free()  # the run of a page that has just been closed may still leave
     engine = chrome.SlowEngine()
     monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
-    ticket = session.machine.join("run")
-    assert session.machine.poll(ticket) is None
+    ticket = session.turns.join("run")
+    assert session.turns.poll(ticket) is None
     held = [ticket]
 
     def free():
         while held:
-            session.machine.leave(held.pop())
+            session.turns.leave(held.pop())
 
     yield free
     free()
