@@ -1,8 +1,8 @@
 /* Writes a question to the class: its text, its choices, and the explanation of its answer. */
 
 import { html } from "#page/race/html.js";
-import { formatChance } from "#page/race/format.js";
-import { fillTemplate, formatPiece, makeVisible } from "#page/race/text.js";
+import { formatApart, formatChance } from "#page/race/format.js";
+import { fillTemplate, fillText, formatPiece, makeVisible } from "#page/race/text.js";
 
 /* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
 const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > p ? p / q : 1);
@@ -55,7 +55,14 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
     return {
       text: fillTemplate(labels.keep, values),
       choices: labels.quarters,
-      why: () => fillTemplate(labels.numbers, { ...values, chance: figure(formatChance(acceptChance(p, q))) }),
+      why: (/** @type {{ u?: number | null, stays?: boolean }} */ { u, stays }) => {
+        const exact = acceptChance(p, q),
+          [chance, coin] = u == null ? [formatChance(exact)] : formatApart(exact, u);
+        return [
+          ...fillTemplate(labels.numbers, { ...values, chance: figure(chance) }),
+          u == null ? "" : fillText(stays ? labels.stays : labels.goes, { u: coin }),
+        ];
+      },
     };
   }
 

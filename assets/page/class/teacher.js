@@ -14,6 +14,7 @@ import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
+  FOLD_MS = 15000, // the invitation folds so long after the last phone has joined
   MAX_POST = 400000; // a post has at most this many characters of the log
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
@@ -121,15 +122,20 @@ function mountPanel(element, props, player, secret) {
     send();
   }
 
-  const isJudged = (/** @type {Draft} */ draft) => draft.state === "rejected" || draft.state === "accepted";
+  const isJudged = (/** @type {Draft} */ draft) => draft.state === "rejected" || draft.state === "accepted",
+    isToss = (/** @type {Draft} */ draft) => isJudged(draft) && isCoinDecided(draft),
+    isWordToss = (/** @type {Draft} */ draft) => isToss(draft) && /\p{L}/u.test(draft.piece);
 
-  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
+  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides, and on a word. Returns
+   * the cycle. */
   function moveToNextVerdict() {
     const all = player.run() ? speculativeOf(player.run()).cycles : [],
       judged = (/** @type {Cycle[]} */ cycles) => cycles.filter(({ check, drafts }) => check && drafts.some(isJudged)),
       ahead = judged(all.slice(countCyclesBy(all, player.moment().t))),
       later = ahead.length ? ahead : judged(all), // at the run's end, goes back to its beginning
-      cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
+      cycle = [isWordToss, isToss, isJudged]
+        .map((isFit) => later.find(({ drafts }) => drafts.some(isFit)))
+        .find(Boolean);
     if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
     return cycle;
@@ -148,12 +154,13 @@ function mountPanel(element, props, player, secret) {
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
       drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rejected") || drafts.pop();
+      isRejected = (/** @type {Draft} */ { state }) => state === "rejected",
+      draft = [isWordToss, isToss, isRejected, isJudged].map((isFit) => drafts.find(isFit)).find(Boolean);
     const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
-    if (draft)
+    if (draft && cycle)
       ask(
         { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
-        { right: quarterOfChance(Number(p), Number(q)) },
+        { right: quarterOfChance(Number(p), Number(q)), u: draft.u, stays: !isRejected(draft) },
         cycle.endMs,
       );
   }
@@ -169,6 +176,7 @@ function mountPanel(element, props, player, secret) {
   async function ask(/** @type {any} */ question, /** @type {any} */ answer, /** @type {number | null} */ at) {
     openQuestion = { answer, at };
     part.invitation.open = false;
+    scrollTo({ top: 0 }); // the question is above all else
     await postQuestion({ ask: question });
   }
 
@@ -191,10 +199,23 @@ function mountPanel(element, props, player, secret) {
 
   /* -- the answers of the class -- */
 
+  let joinedPhones = 0,
+    foldTimer = 0;
+
+  /* Folds the invitation to its line once phones have joined and no more come; others may still scan its code. */
+  function showJoined(/** @type {number} */ joined) {
+    part.joined.textContent = countText(labels.joined, joined);
+    if (joined > joinedPhones) {
+      clearTimeout(foldTimer);
+      foldTimer = setTimeout(() => (part.invitation.open = false), FOLD_MS);
+    }
+    joinedPhones = joined;
+  }
+
   function showClass(/** @type {any} */ { joined, question, answer, counts }) {
     shownQuestion = question;
     ringAsked(player, question);
-    part.joined.textContent = countText(labels.joined, joined);
+    showJoined(joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     for (const node of document.querySelectorAll(BESIDE)) node.toggleAttribute("data-aside", Boolean(question));
