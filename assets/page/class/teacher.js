@@ -5,11 +5,11 @@
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, isGreedy } from "#page/race/run.js";
-import { depthOf, isCoinDecided } from "#page/race/cycle.js";
+import { depthOf } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOfChance, textBefore, createQuestionTexts, ringAsked } from "#page/class/question.js";
+import { createQuestionTexts, ringAsked, cycleToAsk, draftToAsk, questionOn } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
@@ -122,47 +122,23 @@ function mountPanel(element, props, player, secret) {
     send();
   }
 
-  const isJudged = (/** @type {Draft} */ draft) => draft.state === "rejected" || draft.state === "accepted",
-    isToss = (/** @type {Draft} */ draft) => isJudged(draft) && isCoinDecided(draft),
-    isWordToss = (/** @type {Draft} */ draft) => isToss(draft) && /\p{L}/u.test(draft.piece);
-
-  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides, and on a word. Returns
-   * the cycle. */
+  /* Moves to just before the next verdict that is worth a question. Returns its cycle. */
   function moveToNextVerdict() {
     const all = player.run() ? speculativeOf(player.run()).cycles : [],
-      judged = (/** @type {Cycle[]} */ cycles) => cycles.filter(({ check, drafts }) => check && drafts.some(isJudged)),
-      ahead = judged(all.slice(countCyclesBy(all, player.moment().t))),
-      later = ahead.length ? ahead : judged(all), // at the run's end, goes back to its beginning
-      cycle = [isWordToss, isToss, isJudged]
-        .map((isFit) => later.find(({ drafts }) => drafts.some(isFit)))
-        .find(Boolean);
+      ahead = all.slice(countCyclesBy(all, player.moment().t)),
+      cycle = cycleToAsk(ahead) || cycleToAsk(all); // at the run's end, goes back to its beginning
     if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
     return cycle;
   }
 
-  /* Returns the words before a draft, when the picture shows its cycle, and its place among the drafts. */
-  function placeOf(/** @type {Cycle} */ cycle, /** @type {Draft} */ draft) {
-    const before = textBefore(speculativeOf(player.run()), cycle, draft);
-    return { before, from: cycle.startMs, to: cycle.endMs, place: cycle.drafts.indexOf(draft) };
-  }
-
-  /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
     // the log of an older version names no rule; that version used rejection sampling
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
-      drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      isRejected = (/** @type {Draft} */ { state }) => state === "rejected",
-      draft = [isWordToss, isToss, isRejected, isJudged].map((isFit) => drafts.find(isFit)).find(Boolean);
-    const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
-    if (draft && cycle)
-      ask(
-        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
-        { right: quarterOfChance(Number(p), Number(q)), u: draft.u, stays: !isRejected(draft) },
-        cycle.endMs,
-      );
+      draft = cycle && draftToAsk(cycle);
+    if (cycle && draft) ask(...questionOn(speculativeOf(player.run()), cycle, draft), cycle.endMs);
   }
 
   function askCount() {
