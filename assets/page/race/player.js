@@ -272,8 +272,6 @@ function mountPlayer(element, props, watch, trigger) {
   watchSizes(root, part, view, draw, redraw);
   readNewLog();
   watchProps();
-  // The server tells of a stopped run's end only later.
-  document.addEventListener("click", ({ target }) => /** @type {Element} */ (target).closest("#stop") && markEnded());
 
   /** Moves the player into Gradio's component. `shared/first.js` drew the player before Gradio was loaded.
    * @param {Element} place @param {Props} itsProps @param {Watch} itsWatch @param {Trigger} itsTrigger */
