@@ -16,7 +16,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
     event.preventDefault();
     const button = document.querySelector("#run");
-    if (!button.disabled) return button.click(); // after Stop, too, while the stage does not know yet
+    if (!button.disabled) return button.click();
     const player = document.querySelector(".sd-player"),
       line = document.querySelector("#notice p"),
       text = player.words.say.running;
