@@ -1,6 +1,6 @@
 /* Runs the page on a pupil's phone, which follows the teacher's page and sends votes. */
 
-import { createButton, findParts } from "#page/race/html.js";
+import { html, createButton, findParts } from "#page/race/html.js";
 import { createQuestionTexts, ringAsked } from "#page/class/question.js";
 
 const GLIDE_MS = 200, // how long the replay takes to glide to the teacher's moment
@@ -145,9 +145,10 @@ export function mount(element, props, player, playerProps, handlers) {
     part.choices.hidden = Boolean(answer);
     [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
     part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right, vote) : []));
-    const verdict = vote === answer?.right ? labels.right : labels.wrong;
+    const isRight = vote === answer?.right,
+      verdict = html("b", { class: isRight ? "sd-cl-hit" : "sd-cl-miss" }, isRight ? labels.right : labels.wrong);
     part.why.replaceChildren(
-      vote == null ? "" : answer ? verdict + " " : labels.voted,
+      ...(vote == null ? [] : answer ? [verdict, " "] : [labels.voted]),
       ...(answer ? worded.why(answer) : []),
     );
   }

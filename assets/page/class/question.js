@@ -1,8 +1,9 @@
 /* Writes a question to the class: its text, its choices, and the explanation of its answer. */
 
 import { html } from "#page/race/html.js";
-import { formatChance } from "#page/race/format.js";
-import { fillTemplate, formatPiece, makeVisible } from "#page/race/text.js";
+import { isCoinDecided } from "#page/race/cycle.js";
+import { formatApart, formatChance } from "#page/race/format.js";
+import { fillTemplate, fillText, formatPiece, makeVisible } from "#page/race/text.js";
 
 /* Returns the chance that a draft is accepted, from its probabilities p (target) and q (drafter). */
 const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > p ? p / q : 1);
@@ -10,13 +11,40 @@ const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > 
 /** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
+const isJudged = (/** @type {Draft} */ { state }) => state === "rejected" || state === "accepted",
+  isToss = (/** @type {Draft} */ draft) => isJudged(draft) && isCoinDecided(draft),
+  isWordToss = (/** @type {Draft} */ draft) => isToss(draft) && /\p{L}/u.test(draft.piece),
+  isRejected = (/** @type {Draft} */ { state }) => state === "rejected";
+
+/** Returns the draft of a cycle to ask about: preferably a word that a random draw decides. @param {Cycle} cycle */
+export const draftToAsk = ({ drafts }) =>
+  [isWordToss, isToss, isRejected, isJudged].map((isFit) => drafts.find(isFit)).find(Boolean);
+
+/** Returns the first cycle with such a draft, or else with any verdict. @param {Cycle[]} cycles */
+export const cycleToAsk = (cycles) =>
+  [isWordToss, isToss, isJudged]
+    .map((isFit) => cycles.find(({ check, drafts }) => check && drafts.some(isFit)))
+    .find(Boolean);
+
 const BEFORE = 28; // characters
 /** Returns the last words before a draft. @param {Lane} lane @param {Cycle} cycle @param {Draft} draft */
-export function textBefore({ prefill, cycles }, { number, drafts }, { parent }) {
+function textBefore({ prefill, cycles }, { number, drafts }, { parent }) {
   const path = [];
   for (let i = parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
   const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
   return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+}
+
+/** Returns the question on a draft, with the words before it and its place in the picture, and the answer.
+ * @param {Lane} lane @param {Cycle} cycle @param {Draft} draft @returns {[object, object]} */
+export function questionOn(lane, cycle, draft) {
+  const [p, q] = [draft.p, draft.q].map((chance) => Math.min(1, Number(chance))),
+    place = { from: cycle.startMs, to: cycle.endMs, place: cycle.drafts.indexOf(draft) },
+    before = textBefore(lane, cycle, draft);
+  return [
+    { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, before, ...place },
+    { right: quarterOfChance(p, q), u: draft.u, stays: draft.state === "accepted" },
+  ];
 }
 
 /* Rings the draft that a question is about, while the picture shows its cycle, and no other. */
@@ -55,7 +83,14 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
     return {
       text: fillTemplate(labels.keep, values),
       choices: labels.quarters,
-      why: () => fillTemplate(labels.numbers, { ...values, chance: figure(formatChance(acceptChance(p, q))) }),
+      why: (/** @type {{ u?: number | null, stays?: boolean }} */ { u, stays }) => {
+        const exact = acceptChance(p, q),
+          [chance, coin] = u == null ? [formatChance(exact)] : formatApart(exact, u);
+        return [
+          ...fillTemplate(labels.numbers, { ...values, chance: figure(chance) }),
+          u == null ? "" : fillText(stays ? labels.stays : labels.goes, { u: coin }),
+        ];
+      },
     };
   }
 

@@ -5,15 +5,16 @@
 
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, isGreedy } from "#page/race/run.js";
-import { depthOf, isCoinDecided } from "#page/race/cycle.js";
+import { depthOf } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
 import { REJECTION_SAMPLING } from "#page/step/judge.js";
 import { fillText } from "#page/race/text.js";
-import { quarterOfChance, textBefore, createQuestionTexts, ringAsked } from "#page/class/question.js";
+import { createQuestionTexts, ringAsked, cycleToAsk, draftToAsk, questionOn } from "#page/class/question.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const POST_GAP_MS = 200,
   RETRY_MS = 1000,
+  FOLD_MS = 15000, // the invitation folds so long after the last phone has joined
   MAX_POST = 400000; // a post has at most this many characters of the log
 const BESIDE = ".sd-console, .sd-time, .sd-legend, .sd-why"; // a projector hides these during a question
 const SECRET_KEY = "specdec.teach";
@@ -121,41 +122,23 @@ function mountPanel(element, props, player, secret) {
     send();
   }
 
-  const isJudged = (/** @type {Draft} */ draft) => draft.state === "rejected" || draft.state === "accepted";
-
-  /* Moves to just before the next verdict on a draft, preferably one that a random draw decides. Returns the cycle. */
+  /* Moves to just before the next verdict that is worth a question. Returns its cycle. */
   function moveToNextVerdict() {
     const all = player.run() ? speculativeOf(player.run()).cycles : [],
-      judged = (/** @type {Cycle[]} */ cycles) => cycles.filter(({ check, drafts }) => check && drafts.some(isJudged)),
-      ahead = judged(all.slice(countCyclesBy(all, player.moment().t))),
-      later = ahead.length ? ahead : judged(all), // at the run's end, goes back to its beginning
-      cycle = later.find(({ drafts }) => drafts.some((draft) => isJudged(draft) && isCoinDecided(draft))) || later[0];
+      ahead = all.slice(countCyclesBy(all, player.moment().t)),
+      cycle = cycleToAsk(ahead) || cycleToAsk(all); // at the run's end, goes back to its beginning
     if (cycle?.check) moveTo(cycle.check.end - 0.001);
     else showNotice(labels.no_cycle, true);
     return cycle;
   }
 
-  /* Returns the words before a draft, when the picture shows its cycle, and its place among the drafts. */
-  function placeOf(/** @type {Cycle} */ cycle, /** @type {Draft} */ draft) {
-    const before = textBefore(speculativeOf(player.run()), cycle, draft);
-    return { before, from: cycle.startMs, to: cycle.endMs, place: cycle.drafts.indexOf(draft) };
-  }
-
-  /* Asks about a draft that a random draw decides, or else about the rejected draft, or else about the last one. */
   function askKeep() {
     const { rule, server } = speculativeOf(player.run()).started || {};
     // the log of an older version names no rule; that version used rejection sampling
     if (server || (rule || REJECTION_SAMPLING) !== REJECTION_SAMPLING) return showNotice(labels.no_coin, true);
     const cycle = moveToNextVerdict(),
-      drafts = cycle ? cycle.drafts.filter(isJudged) : [],
-      draft = drafts.find(isCoinDecided) || drafts.find(({ state }) => state === "rejected") || drafts.pop();
-    const [p, q] = draft ? [Math.min(1, draft.p), Math.min(1, draft.q)] : [];
-    if (draft)
-      ask(
-        { kind: "keep", piece: draft.piece.slice(0, 200), choices: 4, p, q, ...placeOf(cycle, draft) },
-        { right: quarterOfChance(Number(p), Number(q)) },
-        cycle.endMs,
-      );
+      draft = cycle && draftToAsk(cycle);
+    if (cycle && draft) ask(...questionOn(speculativeOf(player.run()), cycle, draft), cycle.endMs);
   }
 
   function askCount() {
@@ -169,6 +152,7 @@ function mountPanel(element, props, player, secret) {
   async function ask(/** @type {any} */ question, /** @type {any} */ answer, /** @type {number | null} */ at) {
     openQuestion = { answer, at };
     part.invitation.open = false;
+    scrollTo({ top: 0 }); // the question is above all else
     await postQuestion({ ask: question });
   }
 
@@ -191,10 +175,23 @@ function mountPanel(element, props, player, secret) {
 
   /* -- the answers of the class -- */
 
+  let joinedPhones = 0,
+    foldTimer = 0;
+
+  /* Folds the invitation to its line once phones have joined and no more come; others may still scan its code. */
+  function showJoined(/** @type {number} */ joined) {
+    part.joined.textContent = countText(labels.joined, joined);
+    if (joined > joinedPhones) {
+      clearTimeout(foldTimer);
+      foldTimer = setTimeout(() => (part.invitation.open = false), FOLD_MS);
+    }
+    joinedPhones = joined;
+  }
+
   function showClass(/** @type {any} */ { joined, question, answer, counts }) {
     shownQuestion = question;
     ringAsked(player, question);
-    part.joined.textContent = countText(labels.joined, joined);
+    showJoined(joined);
     part.question.hidden = !question;
     part.asks.hidden = Boolean(question);
     for (const node of document.querySelectorAll(BESIDE)) node.toggleAttribute("data-aside", Boolean(question));

@@ -114,7 +114,7 @@ export function createFlow(box, texts, view) {
     width = stage.clientWidth;
     fallPx = stage.clientHeight < 100 ? LOW_FALL_PX : FALL_PX;
     for (const chip of [...chips, before, after]) chip.width = chip.node.offsetWidth;
-    const left = draftBox.offsetWidth + 22 + GAP_PX,
+    const left = draftBox.offsetTop < passBar.offsetTop ? draftBox.offsetWidth + 22 + GAP_PX : 0,
       roomPx = width - left,
       fitting = chooseFitting(chips, roomPx / MIN_SCALE, before, after),
       { lefts, width: neededPx } = layOut(fitting),

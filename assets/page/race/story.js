@@ -19,6 +19,7 @@ import { findDivergence, findWinningDepth, outcomeOf, wasMachineBusy } from "#pa
 import { createButton, html } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import {
+  countOfTokens,
   formatPiece,
   makeVisible,
   nameOf,
@@ -158,6 +159,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     const says = texts.say,
       values = {
         n: figures.speculative.written,
+        tokens: countOfTokens(texts, figures.speculative.written),
         m: figures.plain.written,
         ts: formatDuration(figures.speculative.endMs),
         tp: formatDuration(figures.plain.endMs),

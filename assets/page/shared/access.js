@@ -1,7 +1,5 @@
 /* Adds what Gradio's page lacks for the keyboard: a link to the button Run, arrow keys on the tabs, Enter to run. */
 
-import { isOver } from "#page/race/run.js";
-
 export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ props) {
   const skip = /** @type {any} */ (element.querySelector("a"));
   skip.textContent = props.words;
@@ -17,11 +15,10 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     if (key !== "Enter" || shiftKey || isComposing) return;
     if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
     event.preventDefault();
+    const button = document.querySelector("#run");
+    if (!button.disabled) return button.click();
     const player = document.querySelector(".sd-player"),
-      run = player.run && player.run();
-    if (!document.querySelector("#run").disabled && (!run || isOver(run)))
-      return document.querySelector("#run").click();
-    const line = document.querySelector("#notice p"),
+      line = document.querySelector("#notice p"),
       text = player.words.say.running;
     line.say(text);
     player.addEventListener("sd-ended", () => line.textContent === text && line.say(""), { once: true });

@@ -108,6 +108,16 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     assert time["y"] + time["height"] <= transport["y"]
 
 
+def test_the_invitation_folds_to_its_line_once_no_more_phones_come(teacher, open_phone):
+    invitation = teacher.locator(".sd-class details")
+    code = teacher.locator(".sd-cl-qr")
+    open_phone()
+    expect(teacher.locator(".sd-class [data-part=joined]")).to_have_text("1 phone is here")
+    assert invitation.evaluate("one => one.open")  # the next one scans the code
+    expect(code).to_be_hidden()
+    expect(invitation.locator(".sd-cl-short")).to_contain_text("/class")
+
+
 @pytest.fixture
 def refused_page(browser, address):
     """Opens a page to which the app will say no, so that its console may tell of errors."""
@@ -169,6 +179,7 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     height = teacher.locator(".sd-class").bounding_box()["height"]
     teacher.locator(".sd-class").get_by_role("button", name="Reveal").click()
     expect(teacher.locator(".sd-class .sd-cl-bar b")).to_have_text(["1", "0", "0", "0"])
+    expect(teacher.locator(".sd-class [data-part=why]")).to_contain_text("The coin u = ")
     places = "all => all.map(one => [one.getBoundingClientRect().x, one.getBoundingClientRect().width].join())"
     assert len({*teacher.locator(".sd-class .sd-cl-track").evaluate_all(places)}) == 1  # bars begin in one line
     assert teacher.locator(".sd-class").bounding_box()["height"] == height

@@ -65,6 +65,29 @@ def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
     assert len(runs) == 2
 
 
+def test_enter_right_after_stop_runs_again(open_page, monkeypatch):
+    engine, runs = chrome.SlowEngine(), []
+
+    def race(*_, **__):
+        runs.append(1)
+        yield from engine.race()
+
+    monkeypatch.setattr(session, "process", toyrun.Engine(race))
+    page = open_page(reduced_motion="reduce")
+    page.click("#run")
+    expect(tokens(page, 0).nth(3)).to_be_visible()
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    page.evaluate("document.querySelector('.sd-player').run().closed = false")  # the stage does not know yet
+    page.press("#prompt textarea", "Enter")
+    page.wait_for_selector("#stop:enabled")
+    expect(page.locator(".sd-badge")).to_have_text("Live")
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+    assert len(runs) == 2
+    until_free()
+
+
 @pytest.fixture
 def busy(monkeypatch):
     until_free()  # the run of a page that has just been closed may still leave

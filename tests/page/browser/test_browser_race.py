@@ -78,12 +78,23 @@ def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab
     assert max(map(bottom, ("[data-part=flow]", "[data-part=say]", *shown[2:], *timeline))) <= transport
     for width, height, seen in ((375, 812, 4), (375, 667, 3), (320, 640, 2)):
         page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
         assert max(map(bottom, shown[:seen])) <= height
         assert bottom("[data-part=lane0]") <= page.locator(".sd-transport").bounding_box()["y"]
         for name in ("Guide", "Race"):
             tab = page.get_by_role("tab", name=name)
             tab.click()
             expect(tab).to_be_in_viewport(ratio=1)
+
+
+def test_every_draft_of_a_cycle_is_in_the_picture_of_the_narrowest_phone(open_page):
+    page = open_page(320, 640, reduced_motion="reduce")
+    page.evaluate(LOAD, (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8"))
+    page.press("[data-part=stage]", "Home")
+    for _ in range(10):
+        step(page)
+        assert page.locator(".sd-flow > .sd-tok:visible", has_text="…").count() == 0
+        assert page.locator(".sd-flow > [data-place]:visible").count() == 4
 
 
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):

@@ -1,7 +1,7 @@
 // A question to the class asks for a chance that can be worked out, not for the fall of a coin.
 import test from "node:test";
 import assert from "node:assert";
-import { quarterOfChance } from "#page/class/question.js";
+import { quarterOfChance, cycleToAsk, draftToAsk } from "#page/class/question.js";
 
 test("a chance falls into one quarter", () => {
   for (const [p, q, quarter] of [
@@ -13,4 +13,20 @@ test("a chance falls into one quarter", () => {
     [0, 0, 3],
   ])
     assert.equal(quarterOfChance(p, q), quarter, `${p} ${q}`);
+});
+
+test("a class is asked about a word that a coin decides, where there is one", () => {
+  const draft = (piece, p, state = "accepted") => ({ piece, p, q: 0.8, state }),
+    cycle = (...drafts) => ({ check: {}, drafts }),
+    sure = cycle(draft(" a", 0.8), draft(" b", 0.8)),
+    breaks = cycle(draft("\n", 0.4), draft(" a", 0.8)),
+    word = cycle(draft("\n", 0.4), draft(" river", 0.4, "rejected"), draft(" never", 0.4, "discarded"));
+  assert.equal(cycleToAsk([sure, breaks, word]), word);
+  assert.equal(cycleToAsk([sure, breaks]), breaks);
+  assert.equal(cycleToAsk([{ drafts: [] }, sure]), sure);
+  assert.equal(cycleToAsk([]), undefined);
+  assert.deepEqual(
+    [word, breaks, sure].map((one) => draftToAsk(one).piece),
+    [" river", "\n", " a"],
+  );
 });
