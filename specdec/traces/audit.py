@@ -258,7 +258,7 @@ def agree(a: Distribution, b: Distribution) -> bool:
 
 
 def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
+    """Return the residual's mass m = Σ max(0, w p - q) at `x`; None if the trace lacks it."""
     weight = cycle.weight_before(x)  # of the prefix before x; if it is empty, w = 1
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
@@ -267,31 +267,39 @@ def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
 
 
 def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Return whether `residual` is max(0, w p − q) at `x`, normalised, or p if that sums to nearly 0."""
-    mass = residual_mass(cycle, x)
-    if mass is None or x.target is None or x.draft is None:
-        return True
-    if mass <= 2 * ROUNDING and agree(residual, x.target):
+    """Return whether `residual` is max(0, w p - q) at `x`, normalised, or p if that sums to nearly 0."""
+    if x.target is None or x.draft is None:
         return True
     weight, p, q = cycle.weight_before(x), masses(x.target), masses(x.draft)
     expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
-    rest = weight * x.target.rest + 4 * ROUNDING
-    return all(
-        abs(prob * mass - expected[token]) <= 4 * ROUNDING if token in expected else prob * mass <= rest
-        for token, prob in masses(residual).items()
-    )
+    rest = weight * x.target.rest + 4 * ROUNDING  # the most that the tokens without an entry can add to the mass
+    least, most = sum(expected.values()) - 4 * ROUNDING, sum(expected.values()) + rest
+    mass = residual_mass(cycle, x)
+    if mass is not None:
+        if not least <= mass <= most:
+            return False
+        least = most = mass
+    if least <= 2 * ROUNDING and agree(residual, x.target):
+        return True
+    for token, prob in masses(residual).items():
+        largest = expected[token] + 4 * ROUNDING if token in expected else rest
+        if prob * least > largest or prob * most < expected.get(token, 0.0) - 4 * ROUNDING:
+            return False
+    return True
 
 
 def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
     """Check that each distribution sums to 1, and that p, q, the last h and the residuals follow from them."""
     for x in cycle.positions:
+        is_last = x is cycle.positions[-1]
+        after_draft = cycle.verified.bonus if cycle.verified and is_last else None
+        if not all(sums_to_one(row) for row in (x.target, x.draft, x.residual, after_draft) if row):
+            yield TranslatableText("a distribution of {draft} does not sum to 1", draft=label(x))
+            return
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
-            if row and not sums_to_one(row):
-                yield TranslatableText("a distribution of {draft} does not sum to 1", draft=label(x))
-                return
             if row and value is not None and abs(value - masses(row).get(x.token, 0.0)) > 2 * ROUNDING:
                 yield wrong_value(name, value, x)
-        if x.h is not None and x is cycle.positions[-1] and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
+        if x.h is not None and is_last and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
             yield wrong_value("h", x.h, x)
         later_siblings = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
         # In a tree, the next sibling is tried against the residual after x was rejected.

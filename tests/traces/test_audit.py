@@ -172,6 +172,33 @@ def other_residual(lines: list[Line]) -> int:
     return cycle
 
 
+def scaled_residual(lines: list[Line]) -> int:
+    """A residual that lists the own token alone, at twice its probability, and an overlap for which that holds."""
+    cycle, x = first(lines, "rejected")
+    line, own = verified(lines, cycle), committed(lines, cycle)["tokens"][-1]
+    (listed,) = (one for one in line["distribution"]["top"] if one["token"] == own)
+    factor = min(2.0, 1.0 / listed["prob"])
+    forged = {"top": [{**listed, "prob": factor * listed["prob"]}], "entropy": 0.5}
+    x["residual"] = line["distribution"] = forged | {"rest": 1.0 - forged["top"][0]["prob"]}
+    x["overlap"] = 1.0 - (1.0 - x["overlap"]) / factor
+    return cycle
+
+
+def other_residual_without_overlap(lines: list[Line]) -> int:
+    cycle = drawn_from_target(lines)
+    del first(lines, "rejected")[1]["overlap"]
+    return cycle
+
+
+def smaller_sum(name: str) -> Callable[[list[Line]], int]:
+    def smaller(lines: list[Line]) -> int:
+        cycle, x = first(lines, "rejected")
+        (x if name in x else verified(lines, cycle))[name]["top"].pop()
+        return cycle
+
+    return smaller
+
+
 def drawn_from_target(lines: list[Line]) -> int:
     cycle, x = first(lines, "rejected")
     verified(lines, cycle)["distribution"] = {**x["target"]}
@@ -246,6 +273,7 @@ def other_bonus(lines: list[Line]) -> int:
 
 TAMPERINGS = [
     vast_k, smaller_k, clock_before_zero, more_than_max_tokens, other_bonus, unlikely_coin, other_residual,
+    scaled_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
     drawn_from_target, kept_though_discarded, one_more, wrong_total, lost_cycle, other_ending,
 ]  # fmt: skip
 
