@@ -27,7 +27,7 @@ from .events import Committed, Event, Failed, Finished, Started
 from .messages import Refused, Step
 from .methods import Choice
 from .settings import RunRequest
-from .traces.file import escaped, Header, line
+from .traces.file import escaped, line, TraceHeader
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -280,7 +280,7 @@ def run(
 class Lines:
     """The lines of a trace that are still to be sent. `translate` puts the engine's sentences into another language."""
 
-    def __init__(self, header: Header, translate: Callable[[str], str]) -> None:
+    def __init__(self, header: TraceHeader, translate: Callable[[str], str]) -> None:
         self._lines, self._translate, self._taken_at = header.line(), translate, 0.0
 
     def add(self, event: Event) -> str:

@@ -24,7 +24,7 @@ from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import REJECTION
-from specdec.traces.file import Header, Trace
+from specdec.traces.file import Trace, TraceHeader
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import LANGUAGES
@@ -54,7 +54,7 @@ def run(
 
 def account(events: list[Event]) -> LaneAudit:
     """Through a file and back, as every trace comes."""
-    read = Trace.loads(Trace(Header("r", "live", "p", ("speculative",)), tuple(events)).dumps())
+    read = Trace.loads(Trace(TraceHeader("r", "live", "p", ("speculative",)), tuple(events)).dumps())
     (only,) = audit(read.header.lanes, read.events)
     return only
 
@@ -373,7 +373,7 @@ def test_names_cannot_forge_a_verdict(tmp_path, capsys) -> None:
     lines[0]["rule"] = forged
     committed(lines, 3)["total"] += 1
     path = tmp_path / "a\nthe audit holds.jsonl"
-    Trace(Header("r", "live", "p", (forged,)), tuple(map(from_dict, lines))).save(path)
+    Trace(TraceHeader("r", "live", "p", (forged,)), tuple(map(from_dict, lines))).save(path)
     assert examine(path) == 1
     out = capsys.readouterr().out
     assert "THE AUDIT FAILS" in out and "\x1b" not in out and "\r" not in out and "\u202e" not in out
@@ -416,7 +416,7 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
 
 def test_the_terminal_audits(tmp_path, capsys) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
-    header = Header("r", "live", "p", ("speculative",))
+    header = TraceHeader("r", "live", "p", ("speculative",))
     Trace(header, tuple(run())).save(good)
     lines = [to_dict(event) for event in run()]
     cycle = unlikely_coin(lines)
