@@ -70,9 +70,7 @@ class Method:
     """
 
     name: str  # in menus and traces
-    kind: (
-        MethodKind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
-    )
+    kind: MethodKind  # what drafts: a language model, heads on the target's states, its first layers, a search …
     drafter: str  # path of the drafter's class
     takes: tuple[str, ...] = ()  # the arguments of `make` that its class takes, in order
     part: str = ""  # path of the class that holds its weights; EXIT: a layer's index is enough; "": no part

@@ -141,7 +141,7 @@ def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler],
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows, ready for JSON. The sample is tested at each of the `SAMPLE_SIZES` up to `draws`.
+    """Yield the growing certificate, ready for JSON. The sample is tested at each of the `SAMPLE_SIZES` up to `draws`.
 
     It is never tested between two sizes: `sample` yields one group of equal runs after another, so a part is no sample.
     """
@@ -226,13 +226,8 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     rest = [four_digits((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     drawn: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
     needed = None if error <= MAX_ERROR else draws_needed(drawn, pair.exact[0])
-    return {
-        "error": four_digits(error),
-        "overlap": four_digits(overlap(p, q)),
-        "rows": rows,
-        "rest": rest,
-        "needed": needed,
-    }
+    figures = {"error": four_digits(error), "overlap": four_digits(overlap(p, q)), "needed": needed}
+    return figures | {"rows": rows, "rest": rest}
 
 
 class Crowd(Sampler):

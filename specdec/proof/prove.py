@@ -41,16 +41,8 @@ MAX_LOOP_PATHS = 100  # toys with more paths are left out, so that a proof takes
 MAX_CYCLE_PATHS = 100_000  # of a single cycle's draft, and of its verification
 SparseRow = dict[int, float]  # token -> probability, without tokens of probability 0
 ROW_KINDS = ("alike", "zeros", "ties", "far apart")
-LARGE_VOCABULARIES = (
-    100,
-    1_000,
-    32_000,
-    50_257,
-    65_537,
-    128_256,
-    151_936,
-    262_144,
-)  # most are vocabulary sizes of published models
+# Most are vocabulary sizes of published models.
+LARGE_VOCABULARIES = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
 SOME = 5
 
@@ -151,6 +143,10 @@ def completed_distance(cycle: CycleCase, distribution: JointDistribution) -> flo
     return 1.0 if math.isnan(total) else total / 2.0
 
 
+def kind_of(number: int) -> str:
+    return ROW_KINDS[number % len(ROW_KINDS)]
+
+
 def groups(trees: bool) -> dict[str, list[CycleCase]]:
     """Return the cycles to enumerate, in groups by name."""
     depths = range(1, DEEPEST + 1)
@@ -162,11 +158,10 @@ def groups(trees: bool) -> dict[str, list[CycleCase]]:
             CycleCase(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
         ],
         "every depth, each pair of neighbouring places free": [
-            CycleCase(3, k, (at, at + 1), ROW_KINDS[number % len(ROW_KINDS)], number)
-            for number, (k, at) in enumerate(k_and_place)
+            CycleCase(3, k, (at, at + 1), kind_of(number), number) for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places where the target is random": [
-            CycleCase(size, k, places[:free_count], ROW_KINDS[k % len(ROW_KINDS)], k, loose=places)
+            CycleCase(size, k, places[:free_count], kind_of(k), k, loose=places)
             for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
@@ -184,9 +179,7 @@ def tree_groups() -> dict[str, list[CycleCase]]:
     depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
         "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in ROW_KINDS for how in hows],
-        "trees of every depth": [
-            CycleCase(4, k, (k - 1,), ROW_KINDS[k % len(ROW_KINDS)], k, 3, hows[k % 3]) for k in depths
-        ],
+        "trees of every depth": [CycleCase(4, k, (k - 1,), kind_of(k), k, 3, hows[k % 3]) for k in depths],
         "trees, siblings at two successive levels": [
             CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in ROW_KINDS for how in hows[1:]
         ],
@@ -196,9 +189,7 @@ def tree_groups() -> dict[str, list[CycleCase]]:
             for how in hows[1:]
         ],
         "trees, three siblings at each place": [
-            CycleCase(4, DEEPEST, (at,), ROW_KINDS[at % len(ROW_KINDS)], at, 3, how)
-            for at in range(DEEPEST)
-            for how in hows
+            CycleCase(4, DEEPEST, (at,), kind_of(at), at, 3, how) for at in range(DEEPEST) for how in hows
         ],
     }
 

@@ -117,9 +117,8 @@ class Examination:
         for context in self.contexts:
             yield self.state(f"the target's distribution: {context.name}")
             row = self.row_after(context.prompt, self.params)
-            context.distributions = black_box.distributions_of_cells(
-                row, self.params.max_tokens, MIN_EXPECTED / self.draws
-            )
+            smallest = MIN_EXPECTED / self.draws
+            context.distributions = black_box.distributions_of_cells(row, self.params.max_tokens, smallest)
             degrees = len(context.distributions[-1]) - len(context.distributions[0])
             context.result["bias"] = four_digits(black_box.noticed_bias(degrees, self.draws, self.alarm))
         if self.plain and not self.weights:

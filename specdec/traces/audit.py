@@ -17,17 +17,7 @@ from typing import Any
 from ..events import Committed, Distribution, Event, Finished, Position, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
-from .cycle import (
-    BLOCK_VERIFICATION,
-    CycleEvents,
-    cycles,
-    is_lossless,
-    LOSSLESS_BY_RULE,
-    lost_drafts,
-    REJECTION,
-    SHARED_NOISE,
-    start_of,
-)
+from .cycle import BLOCK_RULE, CycleEvents, cycles, is_lossless, lost_drafts, NOISE, REJECTION, RULE_LOSSLESS, start_of
 from .file import printable
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
@@ -121,12 +111,12 @@ def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> No
         result.server = started.server
         # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
         result.rule = "" if result.server else started.rule or REJECTION
-        result.lossless = is_lossless(events, result.lane) if result.rule in LOSSLESS_BY_RULE else None
+        result.lossless = is_lossless(events, result.lane) if result.rule in RULE_LOSSLESS else None
         if started.guided:
             result.not_reported("texts decoded under a grammar, which is not checked")
-        if started.lossless != LOSSLESS_BY_RULE.get(result.rule, started.lossless):
+        if started.lossless != RULE_LOSSLESS.get(result.rule, started.lossless):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
-        if result.rule in LOSSLESS_BY_RULE and result.lossless is None:
+        if result.rule in RULE_LOSSLESS and result.lossless is None:
             result.not_reported("drafts that were lost because the drafter failed", lost_drafts(events, result.lane))
         if not 0 <= started.k <= MAX_DRAFT_TOKENS:
             result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=started.k)
@@ -162,7 +152,7 @@ def check_cycle(
         result.not_reported("draws whose whole distribution the server does not report", added)
         return
     if complete or not cycle.positions:
-        yield from check_distributions(cycle, result.rule if result.rule in LOSSLESS_BY_RULE else "")
+        yield from check_distributions(cycle, result.rule if result.rule in RULE_LOSSLESS else "")
     yield from check_decisions(result, cycle)
     yield from check_draw(result, cycle, complete)
 
@@ -197,7 +187,7 @@ def check_draw(result: LaneAudit, cycle: CycleEvents, complete: bool) -> Iterato
     result.draws += 1
     bonus = verified.bonus if verified and len(cycle.path) == len(cycle.positions) else None
     row = cycle.positions[children[0]].target if children else bonus
-    drawn = row.sample.token if row and row.sample and result.rule == SHARED_NOISE else target_token
+    drawn = row.sample.token if row and row.sample and result.rule == NOISE else target_token
     if not listed or target_token != drawn:
         piece = cycle.committed.pieces[-1][:MAX_NAME]
         yield TranslatableText("the target's own token {piece!r} is not the token drawn there", piece=piece)
@@ -284,8 +274,7 @@ def is_residual(residual: Distribution, cycle: CycleEvents, x: Position) -> bool
     expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
     rest = weight * x.target.rest + 4 * ROUNDING  # the most that the tokens without an entry can add to the mass
     least, most = sum(expected.values()) - 4 * ROUNDING, sum(expected.values()) + rest
-    mass = residual_mass(cycle, x)
-    if mass is not None:
+    if (mass := residual_mass(cycle, x)) is not None:
         if not least <= mass <= most:
             return False
         least = most = mass
@@ -339,10 +328,8 @@ def check_own_token(cycle: CycleEvents, rule: str) -> Iterator[TranslatableText]
         yield TranslatableText("p = {p:.6g} of the target's own token does not follow from its row", p=verified.p)
     if row is None or not rule:
         return
-    holds, last = (
-        agree(distribution, row),
-        rejected[-1] if rejected and rule in (REJECTION, BLOCK_VERIFICATION) else None,
-    )
+    holds = agree(distribution, row)
+    last = rejected[-1] if rejected and rule in (REJECTION, BLOCK_RULE) else None
     # Without a coin, the draw may also come from p: transformers judges prompt lookup in this way.
     if last and (last.u is not None or not holds):
         holds = is_residual(distribution, cycle, last)

@@ -12,9 +12,9 @@ from ..methods import RULE_FACTS
 from ..types import Tree
 
 REJECTION = RULE_FACTS["rejection"].name  # the names of rules in traces
-SHARED_NOISE = RULE_FACTS["shared_noise"].name
-BLOCK_VERIFICATION = RULE_FACTS["block"].name
-LOSSLESS_BY_RULE = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
+NOISE = RULE_FACTS["shared_noise"].name
+BLOCK_RULE = RULE_FACTS["block"].name
+RULE_LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
 OWN_DRAWS = {rule.name for rule in RULE_FACTS.values() if rule.own_draws}
 MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file
 

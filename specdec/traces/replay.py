@@ -14,7 +14,7 @@ from ..events import UNNAMED
 from ..rules import RULES, TypicalAcceptance
 from ..sampling import Sampler
 from ..types import Proposal, Status
-from .cycle import BLOCK_VERIFICATION, chances, CycleEvents, SHARED_NOISE
+from .cycle import BLOCK_RULE, chances, CycleEvents, NOISE
 
 NEAR = 1e-5  # relative tolerance for typical acceptance, whose limit depends on a rounded entropy
 
@@ -35,7 +35,7 @@ class ReplayedSampler(Sampler):
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         x = self.cycle.positions[key[1]]
         p, q = chances(x)
-        if self.rule == BLOCK_VERIFICATION:
+        if self.rule == BLOCK_RULE:
             if x.u is None or x.h is None:
                 raise NotRecorded
             return x.u < x.h, x.u
@@ -49,7 +49,7 @@ class ReplayedSampler(Sampler):
         """Return the target's next draw. It matters only to rules that draw before they look at the draft."""
         positions, children = self.cycle.positions, self.cycle.tree.children(self._node)
         token = (*self.cycle.committed.tokens, None)[self._drawn]  # None: the text ended before this draw
-        if self.rule == SHARED_NOISE:
+        if self.rule == NOISE:
             row = positions[children[0]].target if children else None
             token = row.sample.token if row and row.sample else None
         if token is None:
