@@ -99,8 +99,7 @@ def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[Tokens
     for text, count in counts.items():
         beginnings = (text[:end] for end in range(len(text) + 1))
         cell = next((beginning for beginning in beginnings if beginning not in prefixes), text)
-        ended_early = cell in prefixes
-        if cell not in distribution and not ended_early:
+        if cell not in distribution and cell not in prefixes:
             cell = (*cell[:-1], OTHER)
         totals[cell] += count
     return totals

@@ -76,10 +76,7 @@ def output_distribution(run: Callable[[Sampler], Tokens], limit: int = 100_000) 
 
 
 def completed(
-    distribution: JointDistribution,
-    length: int,
-    row: Callable[[Tokens], Sequence[float]],
-    ends: Collection[int] = (),
+    distribution: JointDistribution, length: int, row: Callable[[Tokens], Sequence[float]], ends: Collection[int] = ()
 ) -> JointDistribution:
     """Continue texts by `row`, the next token's probabilities, to `length` tokens or an end token; cut longer texts."""
     complete: JointDistribution = {}

@@ -33,11 +33,7 @@ def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:
 
 @torch.no_grad()
 def hidden_states(
-    target: Transformer,
-    tokens: Tensor,
-    taps: Sequence[int] = (),
-    cache: Tensor | None = None,
-    start: int = 0,
+    target: Transformer, tokens: Tensor, taps: Sequence[int] = (), cache: Tensor | None = None, start: int = 0
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the states after the last layer, and the inputs of the layers `taps`.
 
