@@ -33,7 +33,7 @@ from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded
 from .models import native
 from .models.quantised import QuantisedCopy
 from .settings import RunRequest
-from .traces.file import Header, live_header, Trace
+from .traces.file import live_header, Trace, TraceHeader
 from .types import SamplingParams
 from .verify import Rule
 
@@ -55,7 +55,7 @@ class Run:
     """A run that begins with the first of its `events`. Closing them ends it. `choice` fills what was left open."""
 
     choice: Choice
-    header: Header
+    header: TraceHeader
     events: Generator[Event, None, None]
 
 

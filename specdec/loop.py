@@ -148,60 +148,56 @@ class Transcript:
 def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
     transcript, watch = Transcript(task), Stopwatch()
     try:
-        yield from _cycles(task, executor, transcript, watch)
+        lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
+        noise, failures = SharedNoiseSampler(params.seed), 0
+        yield Started(
+            lane,
+            drafter.name,
+            task.depth,
+            params,
+            prompt_tokens=len(tokens),
+            rule=task.rule.name,
+            lossless=task.rule.lossless,
+            costs=drafter.costs,
+        )
+        with executor.allocated(transcript.limit):
+            while transcript.reason is None:
+                number = transcript.cycle
+                noise.at(len(tokens))
+                # Leave room for the target's own token after the draft.
+                k = min(task.k, transcript.remaining - 1) if number else 0
+                start = watch.elapsed
+                with watch, torch_threads(task.resources.threads), torch.inference_mode():
+                    cycle = executor.cycle(tokens, k)
+                transcript.seconds["prefill"] += cycle.prefill_s
+                transcript.seconds["draft"] += cycle.draft_s
+                transcript.seconds["verify" if number else "prefill"] += cycle.verify_s
+                start += cycle.prefill_s if number else 0.0  # in the prefill, the drafter reads the prompt last
+                drafted = start + cycle.draft_s
+                verified = drafted + cycle.verify_s
+                if cycle.failure:
+                    failures, reason = failures + 1, cycle.failure
+                    if failures == MAX_DRAFTER_FAILURES:
+                        executor.stop_drafting()
+                        reason += " (drafter switched off)"
+                    yield Failed(lane, number, "drafter", reason, False, drafted)
+                elif k:
+                    failures = 0
+                proposal, verdict = cycle.proposal, cycle.verdict
+                if proposal.tokens:
+                    pieces = tuple(map(task.piece, proposal.tokens))
+                    step_ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
+                    yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, step_ends)
+                # Describe before committing, so that an error adds no token. The clock is stopped meanwhile.
+                details = cycle.describe(noise if task.details else None)
+                emitted = verdict.emitted(proposal)
+                pieces = tuple(map(task.piece, emitted))
+                yield Verified(lane, number, start=drafted, end=verified, **details)
+                with watch:
+                    committed, readable = transcript.commit(emitted)
+                yield transcript.end_cycle(committed, pieces, readable, verdict, watch.elapsed)
     except torch.OutOfMemoryError:
         yield transcript.fail(NO_ROOM, watch.elapsed)
     except Exception as error:
         yield transcript.fail(f"{type(error).__name__}: {error}", watch.elapsed)
     yield transcript.finish(watch.elapsed, executor.eager)
-
-
-def _cycles(task: Task, executor: Executor, transcript: Transcript, watch: Stopwatch) -> Generator[Event, None, None]:
-    lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
-    noise, failures = SharedNoiseSampler(params.seed), 0
-    yield Started(
-        lane,
-        drafter.name,
-        task.depth,
-        params,
-        prompt_tokens=len(tokens),
-        rule=task.rule.name,
-        lossless=task.rule.lossless,
-        costs=drafter.costs,
-    )
-    with executor.allocated(transcript.limit):
-        while transcript.reason is None:
-            number = transcript.cycle
-            noise.at(len(tokens))
-            # Leave room for the target's own token after the draft.
-            k = min(task.k, transcript.remaining - 1) if number else 0
-            start = watch.elapsed
-            with watch, torch_threads(task.resources.threads), torch.inference_mode():
-                cycle = executor.cycle(tokens, k)
-            transcript.seconds["prefill"] += cycle.prefill_s
-            transcript.seconds["draft"] += cycle.draft_s
-            transcript.seconds["verify" if number else "prefill"] += cycle.verify_s
-            start += cycle.prefill_s if number else 0.0  # in the prefill, the drafter reads the prompt last
-            drafted = start + cycle.draft_s
-            verified = drafted + cycle.verify_s
-            if cycle.failure:
-                failures, reason = failures + 1, cycle.failure
-                if failures == MAX_DRAFTER_FAILURES:
-                    executor.stop_drafting()
-                    reason += " (drafter switched off)"
-                yield Failed(lane, number, "drafter", reason, False, drafted)
-            elif k:
-                failures = 0
-            proposal, verdict = cycle.proposal, cycle.verdict
-            if proposal.tokens:
-                pieces = tuple(map(task.piece, proposal.tokens))
-                step_ends = tuple(accumulate(proposal.seconds, initial=start))[1:]
-                yield Drafted(lane, number, proposal.tokens, pieces, proposal.parents, start, drafted, step_ends)
-            # Describe before committing, so that an error adds no token. The clock is stopped meanwhile.
-            details = cycle.describe(noise if task.details else None)
-            emitted = verdict.emitted(proposal)
-            pieces = tuple(map(task.piece, emitted))
-            yield Verified(lane, number, start=drafted, end=verified, **details)
-            with watch:
-                committed, readable = transcript.commit(emitted)
-            yield transcript.end_cycle(committed, pieces, readable, verdict, watch.elapsed)

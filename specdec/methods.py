@@ -31,7 +31,7 @@ MODEL = "models.base.LanguageModel"
 COPY = "models.quantised.QuantisedCopy"
 EXIT = "exit_layer"
 EVERYTHING = ("view", "part", "capacity")  # what a drafter can be made from
-Kind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
+MethodKind = Literal["model", "heads", "layers", "lookup", "wrapper", "none"]
 
 
 class RuleFacts(NamedTuple):
@@ -75,7 +75,7 @@ class Method:
     """
 
     name: str  # in menus and traces
-    kind: Kind  # what drafts: a language model, heads on the target's states, the target's first layers, a search …
+    kind: MethodKind  # what drafts: a language model, heads on the target's states, its first layers, a search …
     drafter: str  # path of the drafter's class
     takes: tuple[str, ...] = ()  # the arguments of `make` that its class takes, in order
     part: str = ""  # path of the class that holds its weights; EXIT: a layer's index is enough; "": no part

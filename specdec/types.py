@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 Status = Literal["accepted", "rejected", "discarded"]
 Kind = Literal["resampled", "bonus"]
 
-DRAWS = (100, 1_000, 5_000, 10_000, 20_000)  # sizes that the sample of a certificate may have
 MAX_TOKENS = 4096
 MAX_STOPS = 4
 MAX_STOP_LENGTH = 64  # characters

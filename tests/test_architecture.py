@@ -53,7 +53,7 @@ for part in ("families", "lanes", "proof"):  # they start processes
     ALLOWED[part].add("children")
 # Of `families` what is data, and the way to the Hub.
 SESSION = {"exposure", "methods", "settings", "messages", "families", "process", "ui"}
-PAGE = {*"exposure paths methods settings events families traces figures types messages ui".split()}
+PAGE = {*"exposure paths methods settings events families traces figures proof types messages ui".split()}
 STARTING = {"browser.py"}  # what of it starts a process
 NOBODY = {"ui", "bench", "tools"}
 
@@ -130,3 +130,5 @@ def test_no_drafter_imports_another() -> None:
 def test_the_page_needs_no_torch() -> None:
     for path in (ROOT / "ui").rglob("*.py"):
         assert not packages(path) & {"torch", "transformers"}, path
+        proof = {name for name in imported(path) if name.startswith("specdec.proof")}
+        assert proof <= {"specdec.proof.SAMPLE_SIZES"}, path  # the modules of that room import torch

@@ -20,13 +20,13 @@ from specdec.host import check_proposal, HostExecutor
 from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.proof.enumeration import output_distribution, total_variation
-from specdec.proof.toys import Case, TableModel
+from specdec.proof.toys import LoopCase, TableModel
 from specdec.rules import SampleAndMatch, SharedNoise
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
 from specdec.task import CycleResult, Task
 from specdec.traces.audit import audit
 from specdec.traces.cycle import lost_drafts
-from specdec.traces.file import Header, Trace
+from specdec.traces.file import Trace, TraceHeader
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling, Rule
 from tests.tokens import ids
@@ -257,7 +257,7 @@ class Squeamish(DraftModelDrafter):
 
 
 def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so() -> None:
-    case = Case(3, 1, 2)
+    case = LoopCase(3, 1, 2)
 
     def run_case(sampler: Sampler) -> tuple[int, ...]:
         one = case.task(drafter=Squeamish(case.models()[1]))
@@ -265,7 +265,7 @@ def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so(
 
     assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) > 0.01
     for params, lossless in ((WARM, None), (GREEDY, True)):
-        trace = Trace(Header("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), params))))
+        trace = Trace(TraceHeader("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), params))))
         failures = sum(isinstance(event, Failed) for event in trace.events)
         (account,) = audit(trace.header.lanes, trace.events)
         assert failures and lost_drafts(trace.events, SPECULATIVE) == (failures if lossless is None else 0)
@@ -279,14 +279,14 @@ def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so(
 
 @pytest.mark.parametrize("rule", [SampleAndMatch(), SharedNoise()], ids=lambda rule: rule.name)
 def test_where_the_target_draws_every_token_a_lost_draft_biases_nothing(rule: Rule) -> None:
-    case = Case(3, 1, 2)
+    case = LoopCase(3, 1, 2)
 
     def run_case(sampler: Sampler) -> tuple[int, ...]:
         one = case.task(SampleAndMatch(), Squeamish(case.models()[1]))
         return tuple(ids(generate(one, HostExecutor(one, sampler))))
 
     assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) < 1e-9
-    trace = Trace(Header("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), WARM, rule=rule))))
+    trace = Trace(TraceHeader("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), WARM, rule=rule))))
     (account,) = audit(trace.header.lanes, trace.events)
     assert any(isinstance(event, Failed) for event in trace.events) and not account.unchecked
     assert trace.summary()["settings"]["lossless"] is account.lossless is True

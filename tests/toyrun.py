@@ -19,7 +19,7 @@ from specdec.events import (
     Verified,
 )
 from specdec.methods import Choice
-from specdec.traces.file import escaped, Header, line, live_header, Trace
+from specdec.traces.file import escaped, line, live_header, Trace, TraceHeader
 from specdec.types import Kind, SamplingParams, Status
 
 NASTY = ("<script>alert(1)</script>", "${alert(1)}", "{{value}}", "\u202eevil", "        ", "\n", "<0xF0>", "`")
@@ -27,8 +27,8 @@ PREFILL, DRAFT, PASS = 0.010, 0.001, 0.004
 PARAMS = SamplingParams(temperature=0.8, max_tokens=24, seed=7)
 
 
-def header(source: str = "recorded") -> Header:
-    return Header(f"toy-{source}", source, "The old keeper <b>&", ("speculative", "plain"), kind="story")
+def header(source: str = "recorded") -> TraceHeader:
+    return TraceHeader(f"toy-{source}", source, "The old keeper <b>&", ("speculative", "plain"), kind="story")
 
 
 def distribution(*pieces: str) -> Distribution:

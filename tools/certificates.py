@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from specdec import Engine
-from specdec.proof.certify import certify, embedded, LOSSLESS, ModelPair, next_tokens, passed, rounded, toy
+from specdec.proof import SAMPLE_SIZES
+from specdec.proof.certify import certify, embedded, four_digits, MAX_ERROR, ModelPair, next_tokens, passed, toy
 from specdec.proof.enumeration import JointDistribution, output_distribution, total_variation
 from specdec.proof.goodness_of_fit import draws_needed, is_red
 from specdec.proof.mistakes import Mistake, MISTAKES
-from specdec.types import DRAWS
 from specdec.ui.recorded import CERTIFICATES
 from specdec.ui.text import prompts
 
@@ -29,14 +29,14 @@ def enumerated(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
         for tokens, chance in distribution.items():
             marginal[tokens[:length]] = marginal.get(tokens[:length], 0.0) + chance
         distances.append(total_variation(marginal, exact))
-    needed = None if distances[-1] <= LOSSLESS else draws_needed(distribution, pair.exact[-1])
-    return {"tv": [rounded(tv) for tv in distances], "paths": count, "needed": needed}
+    needed = None if distances[-1] <= MAX_ERROR else draws_needed(distribution, pair.exact[-1])
+    return {"tv": [four_digits(tv) for tv in distances], "paths": count, "needed": needed}
 
 
 def certificate_of(pair: ModelPair, key: str) -> dict[str, Any]:
     """Make the certificate of the mistake `key`; "" is the shipped rule."""
     mistake, result, began = MISTAKES.get(key), dict[str, Any](), time.monotonic()
-    for state in certify(pair, mistake, max(DRAWS), SEED):
+    for state in certify(pair, mistake, max(SAMPLE_SIZES), SEED):
         if state["sampled"] and state["done"] == state["sampled"][-1][0]:
             result = state
         if result and time.monotonic() - began > LONGEST_S and any(map(is_red, result["sampled"][-1][1])):

@@ -16,7 +16,7 @@ from ..events import Committed
 from ..messages import Refused
 from ..methods import DEFAULT_RULE, RULE_FACTS, rule_facts
 from ..paths import check_writable, read_prompts
-from ..traces.audit import audit, faultless, LaneAudit, shown
+from ..traces.audit import audit, faultless, LaneAudit, one_line
 from ..traces.file import printable, Trace, TraceError
 from .commands import KEY, Plain
 from .render import show_progress, show_step, tell
@@ -194,7 +194,7 @@ def prove(
     rule_facts(rule)  # raises Refused at once for one that does not exist
     from ..proof import prove as proofs
 
-    return proofs.judge(verifier) if verifier else proofs.prove(rule)
+    return proofs.prove_verifier(verifier) if verifier else proofs.prove(rule)
 
 
 def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_default=False)]) -> int:
@@ -227,9 +227,9 @@ def audit_lines(lanes: Sequence[LaneAudit]) -> str:
     for lane in lanes:
         work = f"{lane.decisions} decisions and {lane.draws} draws checked"
         outcome = f"{len(lane.faults)} do not hold" if lane.faults else "all hold"
-        rule = f"{shown(lane.rule)}, {LOSSLESS[lane.lossless]}" if lane.rule else "no rule recorded"
-        rule = f"{shown(lane.server)}, watched from outside" if lane.server else rule
-        lines.append(f"  {shown(lane.lane):<14}{lane.tokens} tokens: {work}, {outcome} ({rule})")
+        rule = f"{one_line(lane.rule)}, {LOSSLESS[lane.lossless]}" if lane.rule else "no rule recorded"
+        rule = f"{one_line(lane.server)}, watched from outside" if lane.server else rule
+        lines.append(f"  {one_line(lane.lane):<14}{lane.tokens} tokens: {work}, {outcome} ({rule})")
         lines += [f"    {fault}" for fault in lane.faults[:SHOWN_FAULTS]]
         if len(lane.faults) > SHOWN_FAULTS:
             lines.append(f"    and {len(lane.faults) - SHOWN_FAULTS} more")

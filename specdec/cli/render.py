@@ -10,7 +10,7 @@ from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Veri
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..messages import Step
-from ..traces.cycle import AuditedCycle, is_lossless, lost_drafts
+from ..traces.cycle import CycleEvents, is_lossless, lost_drafts
 from ..traces.file import MARKS, printable
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def render(event: Event, events_so_far: Sequence[Event], colour: bool) -> str:
     if not isinstance(event, Committed):
         return ""
     verified = next((e for e in reversed(events_so_far) if isinstance(e, Verified) and e.lane == event.lane), None)
-    shown = AuditedCycle(None, verified, event).shown()
+    shown = CycleEvents(None, verified, event).shown()
     pieces = ((printable(piece), status) for piece, status in shown)
     return "".join(style(piece, status, colour) if status else piece for piece, status in pieces)
 

@@ -17,7 +17,7 @@ from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
 from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
-from ..traces.file import Header, live_header, printable, Trace
+from ..traces.file import live_header, printable, Trace, TraceHeader
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render, show_progress, show_step
 
@@ -123,7 +123,7 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[Header, Sequence[Event]]:
+def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[TraceHeader, Sequence[Event]]:
     """Print a server's text as it arrives, then its cycles. Raises ServerError for errors before text is requested."""
     from ..servers import lane
     from ..servers.connect import connect_pair
@@ -145,7 +145,7 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     return header, events
 
 
-def save_trace(path: Path | None, header: Header, events: Sequence[Event]) -> None:
+def save_trace(path: Path | None, header: TraceHeader, events: Sequence[Event]) -> None:
     """Write the run to `path`, if there is one and anything ran."""
     if path is not None and events:
         Trace(replace(header, source="recorded"), tuple(events)).save(path)

@@ -40,7 +40,7 @@ def find(name: str | Path) -> Path:
         return Path(name)
     with fetching(str(name)):
         if (place := cached(str(name))) is None:
-            download(str(name), machine.ANY, Progress())
+            download(str(name), machine.UNLIMITED, Progress())
             place = cached(str(name))
     assert place is not None
     return place

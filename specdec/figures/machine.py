@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 MMAP_THRESHOLD = -3  # the option of `mallopt`
-ANY = 2**62  # bytes of memory, if there is no limit
-LARGE = 1_000_000  # bytes; pieces of memory from this size on are returned to the system
+UNLIMITED = 2**62  # bytes of memory, if there is no limit
+MIN_RETURNED = 1_000_000  # bytes; pieces of memory from this size on are returned to the system
 
 
 def cores() -> int:
@@ -53,13 +53,13 @@ def memory_of(device: str) -> int:
     if torch is not None and device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     on_gpu = None if device == "cpu" else gpu_memory()
-    return on_gpu or free_memory() or ANY
+    return on_gpu or free_memory() or UNLIMITED
 
 
 def give_memory_back() -> None:
     """Let glibc return large pieces of memory to the system as soon as they are free; it can keep up to 32 MB each."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, MIN_RETURNED)
 
 
 @functools.cache

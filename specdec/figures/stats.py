@@ -226,9 +226,9 @@ def summary(runs: Sequence[Comparison]) -> dict[str, Any]:
     lanes = [run.speculative for run in runs]
     accepted = sum(lane.accepted for lane in lanes)
     return {
-        "alpha": ratio(sum(sum(lane.accepted_at) for lane in lanes), sum(lane.judged for lane in lanes)),
+        "alpha": rounded_ratio(sum(sum(lane.accepted_at) for lane in lanes), sum(lane.judged for lane in lanes)),
         "alpha_by_position": [round(rate, 4) for rate in pooled_alpha(lanes)],
-        "draft_acceptance_rate": ratio(accepted, sum(lane.drafted for lane in lanes)),
+        "draft_acceptance_rate": rounded_ratio(accepted, sum(lane.drafted for lane in lanes)),
         "tau": round(pooled_tau(lanes), 4) if any(lane.cycles for lane in lanes) else None,
         "draft_cost": rounded_median(run.draft_cost for run in runs),
         "verify_cost": rounded_median(run.verify_cost for run in runs),
@@ -257,7 +257,7 @@ def interval(values: Iterable[float | None]) -> list[float] | None:
     return [round(ordered[beyond], 4), round(ordered[-1 - beyond], 4)] if ordered else None
 
 
-def ratio(part: float, whole: float) -> float | None:
+def rounded_ratio(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole else None
 
 

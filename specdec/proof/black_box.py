@@ -16,17 +16,17 @@ from torch import Tensor
 from ..models.base import common_prefix, LanguageModel
 from ..sampling import probabilities
 from ..types import SamplingParams
-from .enumeration import JointDistribution
+from .enumeration import JointDistribution, Tokens
 from .goodness_of_fit import Counts, divergence, g_test, GTest, solve_limit
 from .toys import ByPrefix
 
-Row = Callable[[tuple[int, ...]], Mapping[int, float]]  # text -> probabilities of the likely next tokens
+RowAfter = Callable[[Tokens], Mapping[int, float]]  # text -> probabilities of the likely next tokens
 
 SMALL_VOCABULARY = 64  # rows over a larger vocabulary list only tokens with at least MIN_PROBABILITY
 MIN_PROBABILITY = 1e-6
 MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others
 OTHER = -1  # as the last token of a cell: any token without a cell of its own, followed by anything
-SUM_TOLERANCE = 1e-9
+MAX_UNLISTED = 1e-9
 C_PER_DEGREE = 1.4  # the constant c of `g_test_after_first`, for each degree of freedom
 
 
@@ -36,11 +36,11 @@ class CachedRows(ByPrefix):
     def __init__(self, model: LanguageModel[Any], capacity: int) -> None:
         self.vocabulary, self.context = model.vocabulary, model.context
         self._model, self._cache = model, model.new_cache(capacity)
-        self._cached: tuple[int, ...] = ()
-        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._cached: Tokens = ()
+        self._rows: dict[Tokens, Tensor] = {}
 
     @torch.inference_mode()
-    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+    def logits(self, prefix: Tokens) -> Tensor:
         if prefix not in self._rows:
             same = common_prefix(self._cached, prefix[:-1])
             self._cache.keep(same)
@@ -49,12 +49,12 @@ class CachedRows(ByPrefix):
         return self._rows[prefix]
 
 
-def model_row(model: LanguageModel[Any], prompt: tuple[int, ...], params: SamplingParams) -> Row:
+def model_row(model: LanguageModel[Any], prompt: Tokens, params: SamplingParams) -> RowAfter:
     """Make a function that computes rows of `model` after `prompt`, and caches them."""
     rows = CachedRows(model, len(prompt) + params.max_tokens + 1)
 
     @functools.cache
-    def row(text: tuple[int, ...]) -> dict[int, float]:
+    def row(text: Tokens) -> dict[int, float]:
         distribution = probabilities(rows.logits(prompt + text)[None], params)[0]
         if len(distribution) <= SMALL_VOCABULARY:
             return dict(enumerate(distribution.tolist()))
@@ -70,7 +70,7 @@ def reserve_rest(distribution: Mapping[int, float]) -> dict[int, float]:
     return {token: p * scale for token, p in distribution.items()}
 
 
-def distributions_of_cells(row: Row, length: int, smallest: float) -> list[JointDistribution]:
+def distributions_of_cells(row: RowAfter, length: int, smallest: float) -> list[JointDistribution]:
     """Return the distributions of the next 1, 2, … `length` tokens, each over cells.
 
     A cell holds all texts that begin with its tokens. `OTHER` stands for all tokens without cells of their own. A cell
@@ -86,21 +86,22 @@ def distributions_of_cells(row: Row, length: int, smallest: float) -> list[Joint
             following = row(text)
             listed = {token: chance * p for token, p in following.items() if chance * p >= smallest}
             longer |= {(*text, token): p for token, p in listed.items()}
-            if len(listed) < len(following) or math.fsum(following.values()) < 1.0 - SUM_TOLERANCE:
+            if len(listed) < len(following) or math.fsum(following.values()) < 1.0 - MAX_UNLISTED:
                 longer[(*text, OTHER)] = max(0.0, chance - math.fsum(listed.values()))
         distributions.append(longer)
     return distributions[1:]
 
 
-def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[tuple[int, ...]]:
+def counts_in(distribution: JointDistribution, counts: Counts) -> Counter[Tokens]:
     """Count the texts in each cell. Texts that `distribution` excludes are counted under keys that it does not have."""
     prefixes = {cell[:i] for cell in distribution for i in range(len(cell))}
-    totals: Counter[tuple[int, ...]] = Counter()
+    totals: Counter[Tokens] = Counter()
     for text, count in counts.items():
-        end = 0
-        while text[:end] not in distribution and text[:end] in prefixes:
-            end += 1
-        totals[text[:end] if text[:end] in distribution else (*text[: end - 1], OTHER)] += count
+        beginnings = (text[:end] for end in range(len(text) + 1))
+        cell = next((beginning for beginning in beginnings if beginning not in prefixes), text)
+        if cell not in distribution and cell not in prefixes:
+            cell = (*cell[:-1], OTHER)
+        totals[cell] += count
     return totals
 
 
@@ -151,7 +152,7 @@ def against_distributions(counts: Counts, distributions: Sequence[JointDistribut
 class Witness(NamedTuple):
     """Holds the `expected` probability of `token` after `before`, and its share `seen` in the `texts` that begin so."""
 
-    before: tuple[int, ...]
+    before: Tokens
     token: int
     expected: float
     seen: float

@@ -30,22 +30,23 @@ from ..messages import Refused, TranslatableText
 from ..models.base import LanguageModel
 from ..sampling import overlap, probabilities, Sampler
 from ..task import Task
-from ..types import DRAWS, SamplingParams
+from ..types import SamplingParams
+from . import SAMPLE_SIZES
 from .black_box import CachedRows
-from .enumeration import completed, JointDistribution, paths
+from .enumeration import completed, JointDistribution, paths, Tokens
 from .goodness_of_fit import distances, draws_needed, is_red
 from .mistakes import Mistake
 from .toys import run_loop, TableModel, warped
 
 LENGTH = 3  # number of next tokens whose joint distribution is compared
 GREEDY_K = 4  # drafted tokens per cycle in the greedy check
-GREEDY = 48  # tokens of the embedded pair's greedy text; the toy pair's has half as many
+GREEDY_TOKENS = 48  # tokens of the embedded pair's greedy text; the toy pair's has half as many
 TOY_WORDS = (" sun", " sea", " sky", " fog", " ice")
 REPORT_EVERY_S = 0.25
-LOSSLESS = 1e-9  # larger than float64's rounding errors in a probability
-SHOWN = 6  # tokens that the closed form lists; one row sums up all others
+MAX_ERROR = 1e-9  # larger than float64's rounding errors in a probability
+SHOWN_ROWS = 6  # tokens that the closed form lists; one row sums up all others
 NEAR_TIE = 0.25  # rounding can swap logits this close: two bfloat16 steps, for logits between 16 and 32
-WINDOW = 14  # tokens of each text that are shown
+SHOWN_TOKENS = 14  # tokens of each text that are shown
 
 
 class ModelPair:
@@ -77,7 +78,7 @@ class ModelPair:
         task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
         return mistake.apply(task, self.draft) if mistake else task
 
-    def row(self, tokens: tuple[int, ...] = ()) -> Tensor:
+    def row(self, tokens: Tokens = ()) -> Tensor:
         """Return the target's distribution [V] after the text and `tokens`, computed independently of `sampling.py`."""
         logits = self.target.logits(self.text + tokens)
         return torch.tensor(warped(logits.tolist(), self.params), dtype=torch.float64)
@@ -94,21 +95,20 @@ def toy() -> ModelPair:
     target = TableModel(len(TOY_WORDS), seed=1262)
     draft = TableModel(len(TOY_WORDS), seed=11_262, base=target)
     params, piece = SamplingParams(temperature=0.8), TOY_WORDS.__getitem__
-    return ModelPair("toy", target, draft, (0, 1), params, piece, GREEDY // 2)
+    return ModelPair("toy", target, draft, (0, 1), params, piece, GREEDY_TOKENS // 2)
 
 
 def embedded(family: Family, text: str) -> ModelPair:
     """Make the pair of the embedded family, to continue `text`. Raises Refused for a text that is too short or long."""
-    tokens, most = family.encode(text), family.target.context - GREEDY - GREEDY_K
+    tokens, most = family.encode(text), family.target.context - GREEDY_TOKENS - GREEDY_K
     if not 2 <= len(tokens) <= most:
         raise Refused(
             TranslatableText("The text has {n} tokens; it must have between 2 and {most}.", n=len(tokens), most=most)
         )
     # With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
-    params, piece = SamplingParams(temperature=0.8, top_k=20), family.pieces.piece
-    return ModelPair(
-        "embedded", family.target, family.drafts["draft_model"], tokens, params, piece, GREEDY, len(family.prefix)
-    )
+    params, draft = SamplingParams(temperature=0.8, top_k=20), family.drafts["draft_model"]
+    piece, shared = family.pieces.piece, len(family.prefix)
+    return ModelPair("embedded", family.target, draft, tokens, params, piece, GREEDY_TOKENS, shared)
 
 
 class FirstTokenGiven(Sampler):
@@ -131,19 +131,19 @@ class FirstTokenGiven(Sampler):
         self.inner.at(place)
 
 
-def rounded(value: float | Tensor) -> float | None:
+def four_digits(value: float | Tensor) -> float | None:
     """Round to four significant digits; None for nan and infinity, which JSON does not have."""
     return float(f"{float(value):.4g}") if math.isfinite(float(value)) else None
 
 
-def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], tuple[int, ...]]:
+def next_tokens(pair: ModelPair, mistake: Mistake | None) -> Callable[[Sampler], Tokens]:
     """Return a function that takes a sampler and returns the next three tokens, or () if the run fails."""
     run = run_loop(lambda: pair.task(mistake, pair.k, LENGTH))
     return lambda sampler: run(FirstTokenGiven(sampler, pair.text[-1]))[1:]
 
 
 def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the certificate as it grows, ready for JSON. The sample is tested at each size in `DRAWS` up to `draws`.
+    """Yield the growing certificate, ready for JSON. The sample is tested at each of the `SAMPLE_SIZES` up to `draws`.
 
     It is never tested between two sizes: `sample` yields one group of equal runs after another, so a part is no sample.
     """
@@ -155,34 +155,34 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
         "least_k": mistake.least_k if mistake else 1,
         "temperature": pair.params.temperature,
         "top_k": pair.params.top_k,
-        "text": [pair.piece(token) for token in pair.shown_text[-WINDOW:]],
+        "text": [pair.piece(token) for token in pair.shown_text[-SHOWN_TOKENS:]],
         "closed": closed_form(pair, mistake),
         "greedy": greedy(pair, mistake),
         "sampled": [],
         "done": 0,
     }
     yield result
-    generator, counts, last_yield = torch.Generator().manual_seed(seed), Counter[tuple[int, ...]](), time.monotonic()
-    for before, until in pairwise((0, *(n for n in DRAWS if n <= draws))):
+    generator, counts, last_yield = torch.Generator().manual_seed(seed), Counter[Tokens](), time.monotonic()
+    for before, until in pairwise((0, *(n for n in SAMPLE_SIZES if n <= draws))):
         for text, n in sample(pair, mistake, until - before, generator):
             counts[text] += n
             if time.monotonic() - last_yield > REPORT_EVERY_S:
                 last_yield = time.monotonic()
                 yield {**result, "done": counts.total()}
-        result = {**result, "done": until, "sampled": [*result["sampled"], [until, listed(pair, counts)]]}
+        result = {**result, "done": until, "sampled": [*result["sampled"], [until, rounded_distances(pair, counts)]]}
         yield result
 
 
-def listed(pair: ModelPair, counts: Counter[tuple[int, ...]]) -> list[list[Any]]:
+def rounded_distances(pair: ModelPair, counts: Counter[Tokens]) -> list[list[Any]]:
     """Return the `distances` of the counted texts from the target's distribution, rounded for JSON."""
-    return [[*map(rounded, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
+    return [[*map(four_digits, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
 
 
 def passed(result: dict[str, Any]) -> list[bool]:
     """Return whether a complete certificate passes each of the three checks: closed form, sample, greedy text."""
     error, greedy_text = result["closed"]["error"], result["greedy"]
     sampled = not any(map(is_red, result["sampled"][-1][1]))
-    return [error is not None and error <= LOSSLESS, sampled, greedy_text["equal"] == greedy_text["of"]]
+    return [error is not None and error <= MAX_ERROR, sampled, greedy_text["equal"] == greedy_text["of"]]
 
 
 class OwnDrawRecorder(FirstTokenGiven):
@@ -222,13 +222,14 @@ def closed_form(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
     p, distribution = pair.row(), next_token_distribution(pair, mistake)
     q = probabilities(pair.draft.logits(pair.text)[None], pair.params)[0]
     error = float((distribution - p).abs().max())
-    shown = torch.maximum(p, distribution.nan_to_num()).topk(min(SHOWN, len(p))).indices.tolist()
+    shown = torch.maximum(p, distribution.nan_to_num()).topk(min(SHOWN_ROWS, len(p))).indices.tolist()
     shown.sort(key=lambda token: -float(p[token]))
-    rows = [[pair.piece(token), rounded(p[token]), rounded(distribution[token])] for token in shown]
-    rest = [rounded((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
+    rows = [[pair.piece(token), four_digits(p[token]), four_digits(distribution[token])] for token in shown]
+    rest = [four_digits((values.sum() - values[shown].sum()).clamp(min=0.0)) for values in (p, distribution)]
     drawn: JointDistribution = {(token,): chance for token, chance in enumerate(distribution.tolist()) if chance != 0.0}
-    needed = None if error <= LOSSLESS else draws_needed(drawn, pair.exact[0])
-    return {"error": rounded(error), "overlap": rounded(overlap(p, q)), "rows": rows, "rest": rest, "needed": needed}
+    needed = None if error <= MAX_ERROR else draws_needed(drawn, pair.exact[0])
+    figures = {"error": four_digits(error), "overlap": four_digits(overlap(p, q)), "needed": needed}
+    return figures | {"rows": rows, "rest": rest}
 
 
 class Crowd(Sampler):
@@ -264,7 +265,7 @@ class Crowd(Sampler):
 
 def sample(
     pair: ModelPair, mistake: Mistake | None, draws: int, generator: torch.Generator
-) -> Iterator[tuple[tuple[int, ...], int]]:
+) -> Iterator[tuple[Tokens, int]]:
     """Yield the text of each random path that is drawn, and how many of the `draws` runs take this path."""
     run = next_tokens(pair, mistake)
     groups: list[tuple[tuple[int, ...], int]] = [((), draws)]
@@ -291,13 +292,13 @@ def greedy(pair: ModelPair, mistake: Mistake | None) -> dict[str, Any]:
         for each_task in (plain_task, mistake.apply(task, draft) if mistake else task)
     )
     equal = next((i for i in range(pair.greedy_limit) if plain[i : i + 1] != speculative[i : i + 1]), pair.greedy_limit)
-    start = 0 if equal == pair.greedy_limit else max(0, equal - WINDOW // 2)
+    start = 0 if equal == pair.greedy_limit else max(0, equal - SHOWN_TOKENS // 2)
     result: dict[str, Any] = {"equal": equal, "of": pair.greedy_limit, "start": start, "gap": None}
     for name, text in (("plain", plain), ("speculative", speculative)):
-        result[name] = [pair.piece(token) for token in text[start : start + WINDOW]]
+        result[name] = [pair.piece(token) for token in text[start : start + SHOWN_TOKENS]]
     if equal < pair.greedy_limit:
         text = [*pair.text, *plain[:equal]]
         row = target.forward(text, target.new_cache(len(text)))[-1].double()
         best = row.topk(2).values
-        result["gap"] = rounded(best[0] - best[1])
+        result["gap"] = four_digits(best[0] - best[1])
     return result

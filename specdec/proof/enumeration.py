@@ -12,8 +12,9 @@ from torch import Tensor
 
 from ..sampling import Sampler
 
-JointDistribution = dict[tuple[int, ...], float]  # the probability of each text
-Outcome = TypeVar("Outcome")
+Tokens = tuple[int, ...]
+JointDistribution = dict[Tokens, float]  # the probability of each text
+Result = TypeVar("Result")
 FEW = 64  # up to this many probabilities, a list is faster than a tensor
 
 
@@ -52,7 +53,7 @@ class EnumeratingSampler(Sampler):
         return result
 
 
-def paths(run: Callable[[Sampler], Outcome], limit: int) -> Iterator[tuple[Outcome, float]]:
+def paths(run: Callable[[Sampler], Result], limit: int) -> Iterator[tuple[Result, float]]:
     """Yield (outcome, probability) of all random paths of `run`, depth first. Raises TooManyPaths beyond `limit`."""
     scripts: list[tuple[int, ...]] = [()]
     for _ in range(limit):
@@ -64,9 +65,7 @@ def paths(run: Callable[[Sampler], Outcome], limit: int) -> Iterator[tuple[Outco
     raise TooManyPaths(f"more than {limit} paths")
 
 
-def output_distribution(
-    run: Callable[[Sampler], tuple[int, ...]], limit: int = 100_000
-) -> tuple[JointDistribution, int]:
+def output_distribution(run: Callable[[Sampler], Tokens], limit: int = 100_000) -> tuple[JointDistribution, int]:
     """Return the exact distribution of the results of `run`, and the number of paths."""
     distribution: JointDistribution = {}
     count = 0
@@ -77,10 +76,7 @@ def output_distribution(
 
 
 def completed(
-    distribution: JointDistribution,
-    length: int,
-    row: Callable[[tuple[int, ...]], Sequence[float]],
-    ends: Collection[int] = (),
+    distribution: JointDistribution, length: int, row: Callable[[Tokens], Sequence[float]], ends: Collection[int] = ()
 ) -> JointDistribution:
     """Continue texts by `row`, the next token's probabilities, to `length` tokens or an end token; cut longer texts."""
     complete: JointDistribution = {}

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .enumeration import JointDistribution, total_variation
+from .enumeration import JointDistribution, Tokens, total_variation
 
-Counts = Mapping[tuple[int, ...], int]  # how often each text was drawn
+Counts = Mapping[Tokens, int]  # how often each text was drawn
 
 FALSE_ALARM = 1e-9  # a test with a smaller `tail` is red
-SMALLEST = 5.0  # texts with a smaller expected count share one cell
+MIN_EXPECTED = 5.0  # texts with a smaller expected count share one cell
 MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding
 
 
@@ -37,9 +37,9 @@ def g_test(counts: Counts, exact: JointDistribution) -> GTest:
 
 
 def pooled(cells: list[tuple[float, float]], draws: float) -> list[tuple[float, float]]:
-    """Join those cells (p, share of the draws) whose expected count p · `draws` is below `SMALLEST`."""
-    large = [cell for cell in cells if cell[0] * draws >= SMALLEST]
-    small = [cell for cell in cells if cell[0] * draws < SMALLEST]
+    """Join those cells (p, share of the draws) whose expected count p · `draws` is below `MIN_EXPECTED`."""
+    large = [cell for cell in cells if cell[0] * draws >= MIN_EXPECTED]
+    small = [cell for cell in cells if cell[0] * draws < MIN_EXPECTED]
     rest = math.fsum(p for p, _ in small), math.fsum(share for _, share in small)
     return [*large, rest] if rest[0] > 0.0 else large
 
@@ -96,7 +96,7 @@ def distances(distributions: Sequence[JointDistribution], counts: Counts) -> lis
     """
     results = []
     for length, exact in enumerate(distributions, start=1):
-        drawn: Counter[tuple[int, ...]] = Counter()
+        drawn: Counter[Tokens] = Counter()
         for text, count in counts.items():
             drawn[text[:length]] += count
         draws = drawn.total()

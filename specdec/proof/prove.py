@@ -7,8 +7,8 @@ from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key)`, which is
 Keys are any values.
 
 Whole loops of `toys.py` are walked, and single cycles with deep drafts, large vocabularies or wide trees. Places are a
-draft's levels, from 0. At *free* places, the rows of target and draft are random, and `KINDS` lists how they differ. At
-*loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
+draft's levels, from 0. At *free* places, the rows of target and draft are random, and `WAYS` lists how they
+differ. At *loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
 import contextlib
@@ -33,17 +33,16 @@ from ..rules import make_rule, RULES
 from ..sampling import Sampler
 from ..types import Kind, Proposal, Verdict
 from ..verify import Rule
-from .enumeration import JointDistribution, output_distribution, paths, TooManyPaths, total_variation
+from .enumeration import JointDistribution, output_distribution, paths, Tokens, TooManyPaths, total_variation
 from .mistakes import LongVerdict
-from .toys import Case, cases, deep_loops, DEEPEST, drafted_tree, run_loop
+from .toys import cases, deep_loops, DEEPEST, drafted_tree, LoopCase, run_loop
 
-EXACT = 1e-12  # larger than the float64 rounding errors over a few thousand paths
-PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
-MOST_PATHS = 100_000  # of a single cycle's draft, and of its verification
-Text = tuple[int, ...]
-Row = dict[int, float]  # token -> probability, without tokens of probability 0
-KINDS = ("alike", "zeros", "ties", "far apart")
-LARGE = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are vocabulary sizes of published models
+MAX_VARIATION = 1e-12  # larger than the float64 rounding errors over a few thousand paths
+MAX_LOOP_PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
+MAX_CYCLE_PATHS = 100_000  # of a single cycle's draft, and of its verification
+SparseRow = dict[int, float]  # token -> probability, without tokens of probability 0
+WAYS = ("alike", "zeros", "ties", "far apart")
+SIZES = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are of published vocabularies
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
 SOME = 5
 
@@ -64,25 +63,25 @@ class CycleCase:
     how: str = "sampled"
     loose: tuple[int, ...] = ()
 
-    def dense(self, row: Row) -> Tensor:
+    def dense(self, row: SparseRow) -> Tensor:
         """Convert a row to the probabilities of all tokens.  # [V]"""
         probs = torch.zeros(self.vocabulary, dtype=torch.float64)
         probs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
         return probs
 
     def propose(self, sampler: Sampler) -> Proposal:
-        return drafted_tree(lambda text: self.dense(table(self, text)[1]), self.k, self.width, self.how, sampler)
+        return drafted_tree(lambda text: self.dense(rows_after(self, text)[1]), self.k, self.width, self.how, sampler)
 
     def rows(self, proposal: Proposal) -> Tensor:
         """Return the target's rows after the text and after every node.  # [n + 1, V]"""
-        texts: list[Text] = [()]
+        texts: list[Tokens] = [()]
         for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
             texts.append((*texts[parent + 1], token))
-        return torch.stack([self.dense(table(self, text)[0]) for text in texts])
+        return torch.stack([self.dense(rows_after(self, text)[0]) for text in texts])
 
 
 @functools.lru_cache(10_000)
-def table(cycle: CycleCase, text: Text) -> tuple[Row, Row]:
+def rows_after(cycle: CycleCase, text: Tokens) -> tuple[SparseRow, SparseRow]:
     """Return the rows p and q after a text, always the same ones for the same cycle and text."""
     rng, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
     sure = {rng.randrange(size): 1.0}
@@ -97,7 +96,7 @@ def table(cycle: CycleCase, text: Text) -> tuple[Row, Row]:
 
 
 def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[float], list[float]]:
-    """Draw random weights of `size` tokens for target and draft. `kind`, one of `KINDS`, says how the two differ."""
+    """Draw random weights of `size` tokens for target and draft. `WAYS` lists how the two can differ."""
     if kind == "far apart":
         p, q = ([2.0 ** rng.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
         return p, q
@@ -116,10 +115,10 @@ def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[floa
 
 def distance(cycle: CycleCase, rule: Rule) -> tuple[float, int]:
     """Return the total variation of a cycle's output, completed to K + 2 tokens, from the target's, and its paths."""
-    distribution, count = defaultdict[Text, float](float), 0
-    for proposal, chance in paths(cycle.propose, MOST_PATHS):
+    distribution, count = defaultdict[Tokens, float](float), 0
+    for proposal, chance in paths(cycle.propose, MAX_CYCLE_PATHS):
         verify = functools.partial(rule.verify, proposal, cycle.rows(proposal))
-        for verdict, p in paths(verify, MOST_PATHS):
+        for verdict, p in paths(verify, MAX_CYCLE_PATHS):
             distribution[tuple(verdict.emitted(proposal)[: cycle.k + 2])] += chance * p
             count += 1
     return completed_distance(cycle, distribution), count
@@ -127,15 +126,15 @@ def distance(cycle: CycleCase, rule: Rule) -> tuple[float, int]:
 
 def completed_distance(cycle: CycleCase, distribution: JointDistribution) -> float:
     """Compute the total variation for `distance`. Completed texts that leave the others at one place are one term."""
-    length, next_tokens = cycle.k + 2, dict[Text, set[int]]()
+    length, next_tokens = cycle.k + 2, dict[Tokens, set[int]]()
     for text in distribution:
         for place, token in enumerate(text):
             next_tokens.setdefault(text[:place], set()).add(token)
     total = 0.0
-    unfinished: list[tuple[Text, float, float]] = [((), distribution.get((), 0.0), 1.0)]
+    unfinished: list[tuple[Tokens, float, float]] = [((), distribution.get((), 0.0), 1.0)]
     while unfinished:
         text, emitted, exact = unfinished.pop()
-        row, tokens = table(cycle, text)[0] if len(text) < length else {}, next_tokens.get(text, set())
+        row, tokens = rows_after(cycle, text)[0] if len(text) < length else {}, next_tokens.get(text, set())
         rest = max(0.0, 1.0 - math.fsum(row.get(token, 0.0) for token in tokens))
         total += abs(emitted - exact) * rest
         for token in tokens:
@@ -155,20 +154,20 @@ def groups(trees: bool) -> dict[str, list[CycleCase]]:
             CycleCase(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
         ],
         "every depth, each pair of neighbouring places free": [
-            CycleCase(3, k, (at, at + 1), KINDS[number % len(KINDS)], number)
+            CycleCase(3, k, (at, at + 1), WAYS[number % len(WAYS)], number)
             for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places where the target is random": [
-            CycleCase(size, k, places[:free_count], KINDS[k % len(KINDS)], k, loose=places)
+            CycleCase(size, k, places[:free_count], WAYS[k % len(WAYS)], k, loose=places)
             for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
         "every depth, point masses": [CycleCase(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
         "vocabularies": [
             CycleCase(size, 2 if size <= 8 else 1, (0, 1), kind, size)
-            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
+            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), WAYS)
         ]
-        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(LARGE, 2 * KINDS, strict=True)],
+        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(SIZES, 2 * WAYS, strict=True)],
     }
     return chains | tree_groups() if trees else chains
 
@@ -176,16 +175,16 @@ def groups(trees: bool) -> dict[str, list[CycleCase]]:
 def tree_groups() -> dict[str, list[CycleCase]]:
     depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
-        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
-        "trees of every depth": [CycleCase(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
+        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in WAYS for how in hows],
+        "trees of every depth": [CycleCase(4, k, (k - 1,), WAYS[k % len(WAYS)], k, 3, hows[k % 3]) for k in depths],
         "trees, siblings at two successive levels": [
-            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
+            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in WAYS for how in hows[1:]
         ],
         "trees of large vocabularies": [
-            CycleCase(size, 1, (0,), "alike", size, 2, how) for size in (LARGE[0], LARGE[-1]) for how in hows[1:]
+            CycleCase(size, 1, (0,), "alike", size, 2, how) for size in (SIZES[0], SIZES[-1]) for how in hows[1:]
         ],
         "trees, three siblings at each place": [
-            CycleCase(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
+            CycleCase(4, DEEPEST, (at,), WAYS[at % len(WAYS)], at, 3, how) for at in range(DEEPEST) for how in hows
         ],
     }
 
@@ -226,9 +225,9 @@ class UserRule(Rule):
         return LongVerdict(tuple(range(accepted)), out[accepted], kind, (), extra=tuple(out[accepted + 1 :]))
 
 
-def judge(path: Path) -> int:
+def prove_verifier(path: Path) -> int:
     """Prove a verifier; return 0 if it is lossless, else 1. Raises Refused if the file cannot be judged."""
-    rule = UserRule(load(path), path.name)
+    rule = UserRule(load_verifier(path), path.name)
     try:
         return prove("block", rule)  # on chains, like block verification
     except TooManyPaths as error:
@@ -237,7 +236,7 @@ def judge(path: Path) -> int:
         raise Refused(f"{path.name} raised {type(error).__name__}: {error}") from error
 
 
-def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase]]) -> str:
+def describe_scope(loops: Sequence[LoopCase], cycle_groups: dict[str, list[CycleCase]]) -> str:
     all_free = [case for case in loops if case.free is None]
     cycles = [cycle for group in cycle_groups.values() for cycle in group]
     k, size = max(case.k for case in all_free), max(case.vocabulary for case in all_free)
@@ -251,7 +250,7 @@ def describe_scope(loops: Sequence[Case], cycle_groups: dict[str, list[CycleCase
     )
 
 
-def load(path: Path) -> Verify:
+def load_verifier(path: Path) -> Verify:
     """Load the function `verify` from a file. Raises Refused if there is none."""
     if not path.is_file():
         raise Refused(f"cannot read {path}: name a Python file that defines verify(tokens, p, q, sampler)")
@@ -268,12 +267,12 @@ def prove(key: str = "rejection", rule: Rule | None = None) -> int:
     """Walk every path of this shipped rule, or of `rule`, and print the result. Return 0 if it is lossless, else 1."""
     rule = rule or make_rule(key)
     loops, cycle_groups = [*cases(key), *deep_loops(key)], groups(RULES[key].trees)
-    proved, total, worst = list[Case](), 0, 0.0
+    proved, total, worst = list[LoopCase](), 0, 0.0
     for case in tqdm(loops, unit="toy", leave=False):
         exact = case.exact_distribution()
         with contextlib.suppress(TooManyPaths):
-            if len(exact) <= PATHS:  # each text has a path of its own, or several
-                distribution, count = output_distribution(run_loop(functools.partial(case.task, rule)), PATHS)
+            if len(exact) <= MAX_LOOP_PATHS:  # each text has a path of its own, or several
+                distribution, count = output_distribution(run_loop(functools.partial(case.task, rule)), MAX_LOOP_PATHS)
                 worst, total = max(worst, total_variation(distribution, exact)), total + count
                 proved.append(case)
     for name, cycles in cycle_groups.items():
@@ -282,9 +281,9 @@ def prove(key: str = "rejection", rule: Rule | None = None) -> int:
         summary = f"{sum(counts):,} random paths, largest total variation {max(errors):.2g}"
         print(f"single cycles ({name}): {summary}", flush=True)
     print(
-        f"{rule.name}: {'lossless' if worst <= EXACT else 'NOT lossless'}. {len(proved)} toys and "
+        f"{rule.name}: {'lossless' if worst <= MAX_VARIATION else 'NOT lossless'}. {len(proved)} toys and "
         f"{sum(map(len, cycle_groups.values()))} cycles, {total:,} random paths, largest total variation {worst:.2g} "
         f"({len(loops) - len(proved)} larger toys left out)"
     )
     print(describe_scope(proved, cycle_groups))
-    return 0 if worst <= EXACT else 1
+    return 0 if worst <= MAX_VARIATION else 1

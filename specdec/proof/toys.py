@@ -21,7 +21,7 @@ from ..sampling import probabilities, Sampler
 from ..task import Task
 from ..types import Proposal, SamplingParams
 from ..verify import RejectionSampling, Rule
-from .enumeration import completed, JointDistribution
+from .enumeration import completed, JointDistribution, Tokens
 
 PROMPT = (0,)
 DEEPEST = 16  # the largest K on the page
@@ -57,7 +57,7 @@ class ByPrefix:
     context: int
     chains_only = False
 
-    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+    def logits(self, prefix: Tokens) -> Tensor:
         """Return the logits [V] after this prefix."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class ByPrefix:
 
     def forward(self, tokens: Sequence[int], cache: TokenList, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         chain_length = len(tokens) - len(parents)  # the other tokens form a tree
-        prefixes: list[tuple[int, ...]] = []
+        prefixes: list[Tokens] = []
         for i, token in enumerate(tokens):
             if i < chain_length:
                 before = tuple(cache.tokens) if i == 0 else prefixes[-1]
@@ -93,9 +93,9 @@ class TableModel(ByPrefix):
         free: tuple[int, ...] | None = None,
     ) -> None:
         self.vocabulary, self.seed, self.base, self.context, self.free = vocabulary, seed, base, context, free
-        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._rows: dict[Tokens, Tensor] = {}
 
-    def logits(self, prefix: tuple[int, ...]) -> Tensor:
+    def logits(self, prefix: Tokens) -> Tensor:
         """Return logits [V], which resemble those of `base`."""
         if prefix not in self._rows:
             rng = random.Random(f"{self.seed}:{prefix}")
@@ -121,18 +121,18 @@ class TreeDrafter(Drafter):
         self.model, self.width, self.how = model, width, how
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        def row(text: tuple[int, ...]) -> Tensor:
+        def row(text: Tokens) -> Tensor:
             return probabilities(self.model.logits((*tokens, *text))[None], params)[0]
 
         return drafted_tree(row, k, self.width, self.how, sampler, breadth=1)
 
 
 def drafted_tree(
-    row: Callable[[tuple[int, ...]], Tensor], k: int, width: int, how: str, sampler: Sampler, breadth: int | None = None
+    row: Callable[[Tokens], Tensor], k: int, width: int, how: str, sampler: Sampler, breadth: int | None = None
 ) -> Proposal:
     """Draft a tree of `k` levels from q [V] = row(drafted). At most `breadth` nodes of a level have children."""
     tokens, parents, distributions = list[int](), list[int](), list[Tensor]()
-    level: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
+    level: list[tuple[int, Tokens]] = [(-1, ())]
     for depth in range(k):
         deeper = []
         for node, text in level[:breadth]:
@@ -174,7 +174,7 @@ def toy_models(vocabulary: int, seed: int, free: tuple[int, ...] | None = None) 
 
 
 @dataclass(frozen=True)
-class Case:
+class LoopCase:
     """Models and settings for which the loop is enumerated. After the prefill's token, at most `length` more follow."""
 
     vocabulary: int = 3
@@ -210,7 +210,7 @@ class Case:
         """Return the target's distribution of texts, computed independently of `sampling.py`."""
         target = self.models()[0]
 
-        def row(text: tuple[int, ...]) -> list[float]:
+        def row(text: Tokens) -> list[float]:
             return warped(target.logits((*PROMPT, *text)).tolist(), self.params)
 
         return completed({(): 1.0}, self.length + 1, row, self.ends)
@@ -235,10 +235,10 @@ def warped(logits: Sequence[float], params: SamplingParams) -> list[float]:
     return [chosen.get(token, 0.0) / reached for token in range(len(logits))]
 
 
-def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]]:
+def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], Tokens]:
     """Return a function that takes a sampler, runs the shipped loop on a new task, and returns the text."""
 
-    def run(sampler: Sampler) -> tuple[int, ...]:
+    def run(sampler: Sampler) -> Tokens:
         tokens: list[int] = []
         task = task_of()
         for event in generate(task, HostExecutor(task, sampler)):
@@ -251,25 +251,25 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], tuple[int, ...]
     return run
 
 
-CHAINS = ("model", "point")
-DRAFTERS = (*CHAINS, "sampled", "without replacement", "top")
+CHAIN_DRAFTERS = ("model", "point")
+DRAFTERS = (*CHAIN_DRAFTERS, "sampled", "without replacement", "top")
 
 
-def cases(rule: str = "rejection") -> list[Case]:
+def cases(rule: str = "rejection") -> list[LoopCase]:
     """Return many small cases. Tests and the command `prove` enumerate those with few paths."""
     return [
-        Case(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
+        LoopCase(vocabulary, k, length, PARAMS[p], drafter, seed=index, end=(vocabulary + k + length + p) % 3 == 0)
         for index, (vocabulary, k, length, p, drafter) in enumerate(
             product((2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 3, 4), range(len(PARAMS)), DRAFTERS)
         )
-        if k <= length and (RULES[rule].trees or drafter in CHAINS)
+        if k <= length and (RULES[rule].trees or drafter in CHAIN_DRAFTERS)
     ]
 
 
-def deep_loops(rule: str = "rejection") -> list[Case]:
+def deep_loops(rule: str = "rejection") -> list[LoopCase]:
     """Return cases with drafts of up to sixteen levels. To keep paths few, only two neighbouring tokens are random."""
     drafters = ("model", "top", "model", "without replacement") if RULES[rule].trees else ("model",)
     return [
-        Case(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))
+        LoopCase(3, DEEPEST, DEEPEST + 1, drafter=drafters[at % len(drafters)], seed=at, free=(at, at + 1))
         for at in range(1, DEEPEST + 2)
     ]

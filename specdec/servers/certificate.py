@@ -16,9 +16,9 @@ from typing import Any
 from ..engine import Engine
 from ..models.base import LanguageModel
 from ..proof import black_box
-from ..proof.certify import NEAR_TIE, rounded
+from ..proof.certify import four_digits, NEAR_TIE
 from ..proof.enumeration import JointDistribution
-from ..proof.goodness_of_fit import SMALLEST
+from ..proof.goodness_of_fit import MIN_EXPECTED
 from ..types import SamplingParams
 from . import answers
 from .answers import Chunk, ServerError, Token
@@ -117,9 +117,10 @@ class Examination:
         for context in self.contexts:
             yield self.state(f"the target's distribution: {context.name}")
             row = self.row_after(context.prompt, self.params)
-            context.distributions = black_box.distributions_of_cells(row, self.params.max_tokens, SMALLEST / self.draws)
+            smallest = MIN_EXPECTED / self.draws
+            context.distributions = black_box.distributions_of_cells(row, self.params.max_tokens, smallest)
             degrees = len(context.distributions[-1]) - len(context.distributions[0])
-            context.result["bias"] = rounded(black_box.noticed_bias(degrees, self.draws, self.alarm))
+            context.result["bias"] = four_digits(black_box.noticed_bias(degrees, self.draws, self.alarm))
         if self.plain and not self.weights:
             for context in self.contexts:
                 yield from self.control(self.plain, context)
@@ -143,7 +144,7 @@ class Examination:
         pairs = list(zip(text, plain, strict=False))
         equal = next((i for i, pair in enumerate(pairs) if not alike(*pair)), len(pairs))
         gap = self.gap(context, plain[:equal]) if equal < len(plain) else None
-        result = {"equal": equal, "of": len(plain), "gap": None if gap is None else rounded(gap)}
+        result = {"equal": equal, "of": len(plain), "gap": None if gap is None else four_digits(gap)}
         drafted = {"greedy": counts}
         if self.params.temperature > 0.0:
             sampled = replace(params, temperature=self.params.temperature, seed=next(self.seeds))
@@ -193,8 +194,8 @@ class Examination:
                 n=BATCH,
             )
 
-    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> black_box.Row:
-        """Make the target's `Row` after `prompt` from the weights, or else from the plain server's reports."""
+    def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> black_box.RowAfter:
+        """Make the target's `RowAfter` after `prompt` from the weights, or else from the plain server's reports."""
         if self.weights:
             return black_box.model_row(self.weights.target, prompt, params)
         assert self.plain
@@ -218,7 +219,7 @@ class Examination:
         best = black_box.witness(context.texts, context.distributions)
         context.result |= {
             "seconds": round(time.monotonic() - began, 1),
-            "tests": [[rounded(test.statistic), test.degrees, rounded(test.tail)] for test in tests],
+            "tests": [[four_digits(test.statistic), test.degrees, four_digits(test.tail)] for test in tests],
             "red": [test.tail < self.alarm for test in tests],
             "witness": best
             and {
@@ -226,8 +227,8 @@ class Examination:
                 "token": best.token,
                 "piece": self.piece(best.token),
                 "place": len(best.before) + 1,
-                "expected": rounded(best.expected),
-                "seen": rounded(best.seen),
+                "expected": four_digits(best.expected),
+                "seen": four_digits(best.seen),
                 "of": best.texts,
             },
         }

@@ -17,7 +17,7 @@ from typing import Any
 from ..events import Committed, Distribution, Event, Finished, Position, Started, UNNAMED, Verified
 from ..messages import TranslatableText
 from ..types import MAX_DRAFT_TOKENS
-from .cycle import AuditedCycle, BLOCK, cycles, is_lossless, LOSSLESS, lost_drafts, NOISE, REJECTION, start_of
+from .cycle import BLOCK_RULE, CycleEvents, cycles, is_lossless, lost_drafts, NOISE, REJECTION, RULE_LOSSLESS, start_of
 from .file import printable
 
 CLOCK_ROUNDING = 1e-6  # seconds; sums of a lane's times are rounded
@@ -26,12 +26,12 @@ NOT_IN_TEXT = re.compile("<.*>|\\[.*\\]", re.DOTALL)  # pieces that may not be i
 ROUNDING = 2e-6  # largest error of a recorded probability, computed in float32 and rounded to 7 decimals
 
 
-def shown(name: str) -> str:
+def one_line(name: str) -> str:
     """Return a name from a trace as one line without control characters."""
     return printable(" ".join(name[:MAX_NAME].split()))
 
 
-def label(x: Position) -> TranslatableText:
+def draft_label(x: Position) -> TranslatableText:
     return TranslatableText("draft {number} ({piece!r})", number=x.node + 1, piece=x.piece[:MAX_NAME])
 
 
@@ -42,7 +42,7 @@ class Fault:
     reason: TranslatableText
 
     def __str__(self) -> TranslatableText:
-        values = {"cycle": self.cycle, "lane": shown(self.lane), "reason": self.reason}
+        values = {"cycle": self.cycle, "lane": one_line(self.lane), "reason": self.reason}
         return TranslatableText("cycle {cycle} of the lane {lane}: {reason}", **values)
 
 
@@ -111,12 +111,12 @@ def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> No
         result.server = started.server
         # A server does not report its rule. The first traces lack theirs: it was always rejection sampling.
         result.rule = "" if result.server else started.rule or REJECTION
-        result.lossless = is_lossless(events, result.lane) if result.rule in LOSSLESS else None
+        result.lossless = is_lossless(events, result.lane) if result.rule in RULE_LOSSLESS else None
         if started.guided:
             result.not_reported("texts decoded under a grammar, which is not checked")
-        if started.lossless != LOSSLESS.get(result.rule, started.lossless):
+        if started.lossless != RULE_LOSSLESS.get(result.rule, started.lossless):
             result.fault(0, "the trace calls a lossy rule lossless, or a lossless one lossy")
-        if result.rule in LOSSLESS and result.lossless is None:
+        if result.rule in RULE_LOSSLESS and result.lossless is None:
             result.not_reported("drafts that were lost because the drafter failed", lost_drafts(events, result.lane))
         if not 0 <= started.k <= MAX_DRAFT_TOKENS:
             result.fault(0, "K must lie between 0 and {limit}, not {k}", limit=MAX_DRAFT_TOKENS, k=started.k)
@@ -135,11 +135,11 @@ def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> No
         contradicted = contradiction(cycle)
         for reason in [contradicted] if contradicted else check_cycle(result, cycle, started, complete):
             result.fault(number, reason)
-    check_text(result, committed, started, next((event for event in events if isinstance(event, Finished)), None))
+    check_lane_text(result, committed, started, next((event for event in events if isinstance(event, Finished)), None))
 
 
 def check_cycle(
-    result: LaneAudit, cycle: AuditedCycle, started: Started | None, complete: bool
+    result: LaneAudit, cycle: CycleEvents, started: Started | None, complete: bool
 ) -> Iterator[TranslatableText]:
     if started and not result.server and cycle.tree.parents and max(cycle.tree.depths()) > started.k:
         yield TranslatableText("the draft is deeper than K = {k}", k=started.k)
@@ -152,12 +152,12 @@ def check_cycle(
         result.not_reported("draws whose whole distribution the server does not report", added)
         return
     if complete or not cycle.positions:
-        yield from check_distributions(cycle, result.rule if result.rule in LOSSLESS else "")
+        yield from check_distributions(cycle, result.rule if result.rule in RULE_LOSSLESS else "")
     yield from check_decisions(result, cycle)
     yield from check_draw(result, cycle, complete)
 
 
-def check_decisions(result: LaneAudit, cycle: AuditedCycle) -> Iterator[TranslatableText]:
+def check_decisions(result: LaneAudit, cycle: CycleEvents) -> Iterator[TranslatableText]:
     if not cycle.positions:
         return
     from .replay import replay_statuses  # imported late: it imports torch, which the page does not have
@@ -170,12 +170,12 @@ def check_decisions(result: LaneAudit, cycle: AuditedCycle) -> Iterator[Translat
     for x, status in zip(cycle.positions, statuses, strict=True):
         result.decisions += status in ("accepted", "rejected")
         if status not in (None, x.status):
-            values = {"draft": label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
+            values = {"draft": draft_label(x), "status": TranslatableText(x.status), "other": TranslatableText(status)}
             yield TranslatableText("{draft} is recorded as {status}, but by its rule it is {other}", **values)
             return  # later decisions may differ because of this one
 
 
-def check_draw(result: LaneAudit, cycle: AuditedCycle, complete: bool) -> Iterator[TranslatableText]:
+def check_draw(result: LaneAudit, cycle: CycleEvents, complete: bool) -> Iterator[TranslatableText]:
     target_token, verified, children = cycle.target_token, cycle.verified, cycle.tree.children(cycle.tip)
     if target_token is None:
         return
@@ -193,7 +193,7 @@ def check_draw(result: LaneAudit, cycle: AuditedCycle, complete: bool) -> Iterat
         yield TranslatableText("the target's own token {piece!r} is not the token drawn there", piece=piece)
 
 
-def check_text(
+def check_lane_text(
     result: LaneAudit, committed: Sequence[Committed], started: Started | None, finished: Finished | None
 ) -> None:
     last, pieces = max(0, result.cycles - 1), [piece for event in committed for piece in event.pieces]
@@ -213,7 +213,7 @@ def check_text(
         result.fault(last, "the lane's final text differs from the text of its cycles")
 
 
-def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
+def contradiction(cycle: CycleEvents) -> TranslatableText | None:
     """Return how the events of a cycle contradict each other, None if they do not.
 
     The committed tokens must be the accepted path and one token of the target, or as much of the path as ends the text.
@@ -224,7 +224,7 @@ def contradiction(cycle: AuditedCycle) -> TranslatableText | None:
     for x in cycle.positions:
         p, q = (1.0 if value is None else value for value in (x.p, x.q))  # only a server's lane has None
         if not (0.0 <= p <= 1.0 + ROUNDING and 0.0 < q <= 1.0 + ROUNDING and 0.0 <= (x.u or 0.0) < 1.0):
-            return TranslatableText("p, q or u of {draft} is no probability", draft=label(x))
+            return TranslatableText("p, q or u of {draft} is no probability", draft=draft_label(x))
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
         return TranslatableText("the accepted tokens do not form a path")
     accepted = tuple(tokens[node] for node in path)
@@ -257,8 +257,8 @@ def agree(a: Distribution, b: Distribution) -> bool:
     )
 
 
-def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
-    """Return the residual's mass m = Σ max(0, w p − q) at `x`; None if the trace lacks it."""
+def residual_mass(cycle: CycleEvents, x: Position) -> float | None:
+    """Return the residual's mass m = Σ max(0, w p - q) at `x`; None if the trace lacks it."""
     weight = cycle.weight_before(x)  # of the prefix before x; if it is empty, w = 1
     if weight == 1.0:
         return None if x.overlap is None else 1.0 - x.overlap
@@ -266,47 +266,54 @@ def residual_mass(cycle: AuditedCycle, x: Position) -> float | None:
     return None if h is None or h >= 1.0 else h * (1.0 - weight) / (1.0 - h)  # from h = m / (m + 1 - w)
 
 
-def is_residual(residual: Distribution, cycle: AuditedCycle, x: Position) -> bool:
-    """Return whether `residual` is max(0, w p − q) at `x`, normalised, or p if that sums to nearly 0."""
-    mass = residual_mass(cycle, x)
-    if mass is None or x.target is None or x.draft is None:
-        return True
-    if mass <= 2 * ROUNDING and agree(residual, x.target):
+def is_residual(residual: Distribution, cycle: CycleEvents, x: Position) -> bool:
+    """Return whether `residual` is max(0, w p - q) at `x`, normalised, or p if that sums to nearly 0."""
+    if x.target is None or x.draft is None:
         return True
     weight, p, q = cycle.weight_before(x), masses(x.target), masses(x.draft)
     expected = {token: max(0.0, weight * p.get(token, 0.0) - q.get(token, 0.0)) for token in p.keys() | q.keys()}
-    rest = weight * x.target.rest + 4 * ROUNDING
-    return all(
-        abs(prob * mass - expected[token]) <= 4 * ROUNDING if token in expected else prob * mass <= rest
-        for token, prob in masses(residual).items()
-    )
+    rest = weight * x.target.rest + 4 * ROUNDING  # the most that the tokens without an entry can add to the mass
+    least, most = sum(expected.values()) - 4 * ROUNDING, sum(expected.values()) + rest
+    if (mass := residual_mass(cycle, x)) is not None:
+        if not least <= mass <= most:
+            return False
+        least = most = mass
+    if least <= 2 * ROUNDING and agree(residual, x.target):
+        return True
+    for token, prob in masses(residual).items():
+        largest = expected[token] + 4 * ROUNDING if token in expected else rest
+        if prob * least > largest or prob * most < expected.get(token, 0.0) - 4 * ROUNDING:
+            return False
+    return True
 
 
-def check_distributions(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
+def check_distributions(cycle: CycleEvents, rule: str) -> Iterator[TranslatableText]:
     """Check that each distribution sums to 1, and that p, q, the last h and the residuals follow from them."""
     for x in cycle.positions:
+        is_last = x is cycle.positions[-1]
+        after_draft = cycle.verified.bonus if cycle.verified and is_last else None
+        if not all(sums_to_one(row) for row in (x.target, x.draft, x.residual, after_draft) if row):
+            yield TranslatableText("a distribution of {draft} does not sum to 1", draft=draft_label(x))
+            return
         for name, value, row in (("p", x.p, x.target), ("q", x.q, x.draft)):
-            if row and not sums_to_one(row):
-                yield TranslatableText("a distribution of {draft} does not sum to 1", draft=label(x))
-                return
             if row and value is not None and abs(value - masses(row).get(x.token, 0.0)) > 2 * ROUNDING:
                 yield wrong_value(name, value, x)
-        if x.h is not None and x is cycle.positions[-1] and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
+        if x.h is not None and is_last and abs(x.h - cycle.weights[-1]) > 2 * ROUNDING:
             yield wrong_value("h", x.h, x)
         later_siblings = [node for node in cycle.tree.children(cycle.tree.parents[x.node]) if node > x.node]
         # In a tree, the next sibling is tried against the residual after x was rejected.
         next_row = cycle.positions[later_siblings[0]].target if later_siblings and x.u is not None else None
         if not all(is_residual(residual, cycle, x) for residual in (x.residual, next_row) if residual):
-            yield TranslatableText("the residual of {draft} does not follow from p and q", draft=label(x))
+            yield TranslatableText("the residual of {draft} does not follow from p and q", draft=draft_label(x))
     yield from check_own_token(cycle, rule)
 
 
 def wrong_value(name: str, value: float, x: Position) -> TranslatableText:
-    values = {"name": name, "value": value, "draft": label(x)}
+    values = {"name": name, "value": value, "draft": draft_label(x)}
     return TranslatableText("{name} = {value:.6g} of {draft} does not follow from its distributions", **values)
 
 
-def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText]:
+def check_own_token(cycle: CycleEvents, rule: str) -> Iterator[TranslatableText]:
     """Check that the distribution of the target's own token follows from the verdict."""
     verified, target_token = cycle.verified, cycle.target_token
     if verified is None or verified.distribution is None or target_token is None:
@@ -321,7 +328,8 @@ def check_own_token(cycle: AuditedCycle, rule: str) -> Iterator[TranslatableText
         yield TranslatableText("p = {p:.6g} of the target's own token does not follow from its row", p=verified.p)
     if row is None or not rule:
         return
-    holds, last = agree(distribution, row), rejected[-1] if rejected and rule in (REJECTION, BLOCK) else None
+    holds = agree(distribution, row)
+    last = rejected[-1] if rejected and rule in (REJECTION, BLOCK_RULE) else None
     # Without a coin, the draw may also come from p: transformers judges prompt lookup in this way.
     if last and (last.u is not None or not holds):
         holds = is_residual(distribution, cycle, last)

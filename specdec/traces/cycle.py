@@ -13,14 +13,14 @@ from ..types import Tree
 
 REJECTION = RULE_FACTS["rejection"].name  # the names of rules in traces
 NOISE = RULE_FACTS["shared_noise"].name
-BLOCK = RULE_FACTS["block"].name
-LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
+BLOCK_RULE = RULE_FACTS["block"].name
+RULE_LOSSLESS = {rule.name: rule.lossless for rule in RULE_FACTS.values()}
 OWN_DRAWS = {rule.name for rule in RULE_FACTS.values() if rule.own_draws}
 MAX_TRACE_DRAFT = 256  # most tokens of one draft in a file
 
 
 @dataclass(frozen=True)
-class AuditedCycle:
+class CycleEvents:
     drafted: Drafted | None
     verified: Verified | None
     committed: Committed
@@ -71,7 +71,7 @@ class AuditedCycle:
         return 1.0 if x.h is None else self.weights[x.node]
 
 
-def cycles(events: Iterable[Event], lane: str | None = None) -> Iterator[AuditedCycle]:
+def cycles(events: Iterable[Event], lane: str | None = None) -> Iterator[CycleEvents]:
     """Yield a lane's cycles in order, the prefill first; without `lane`, those of all lanes as they took turns."""
     drafted, verified = dict[str, Drafted](), dict[str, Verified]()
     for event in events:
@@ -80,7 +80,7 @@ def cycles(events: Iterable[Event], lane: str | None = None) -> Iterator[Audited
         elif isinstance(event, Verified):
             verified[event.lane] = event
         elif isinstance(event, Committed) and lane in (None, event.lane):
-            yield AuditedCycle(drafted.pop(event.lane, None), verified.pop(event.lane, None), event)
+            yield CycleEvents(drafted.pop(event.lane, None), verified.pop(event.lane, None), event)
 
 
 def start_of(events: Iterable[Event], lane: str) -> Started | None:

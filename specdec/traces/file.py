@@ -51,7 +51,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Header:
+class TraceHeader:
     """Says what ran where. `source` is "live" or "recorded". The first of `lanes` is speculative, any "plain" last."""
 
     run: str
@@ -72,7 +72,7 @@ class Header:
 class Trace:
     """A run: its header and its events. A notebook displays it as HTML."""
 
-    header: Header
+    header: TraceHeader
     events: tuple[Event, ...]
 
     @property
@@ -152,7 +152,8 @@ class Trace:
         tokens = [pair for cycle in cycles(self.events, lane) for pair in cycle.shown()]
         errors = [event.reason for event in self.events if isinstance(event, Failed) and event.lane == lane]
         figures = {name: value for name, value in summary["figures"].items() if isinstance(value, int | float)}
-        return draw(self.header.prompt, [*tokens, *((reason, "") for reason in errors)], summary["settings"] | figures)
+        tokens += [(reason, "") for reason in errors]
+        return draw_html(self.header.prompt, tokens, summary["settings"] | figures)
 
     def dumps(self) -> str:
         return self.header.line() + "".join(map(line, self.events))
@@ -168,10 +169,10 @@ class Trace:
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors can add a byte order mark and blank lines
         if not text.strip():
             raise TraceError("the trace is empty")
-        header = read_header(parse(lines[0], 1))
+        header = parse_header(parse_line(lines[0], 1))
         events, shape = list[Event](), ShapeCheck()
         for number, content in enumerate(lines[1:], start=2):
-            data = parse(content, number)
+            data = parse_line(content, number)
             try:
                 events.append(from_dict(data))
                 shape.check(events[-1])
@@ -189,12 +190,12 @@ class Trace:
             raise TraceError("the file is not UTF-8 text") from error
 
 
-def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> Header:
+def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> TraceHeader:
     """Make the header of a run that starts now, on this machine. `models` are the facts of `Family.describe`."""
     lanes = (SPECULATIVE, PEER, PLAIN) if peer else (SPECULATIVE, PLAIN)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], machine.describe() | {"busy": machine.busy()}
-    return Header(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
+    return TraceHeader(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)
 
 
 def recording(folder: Path, kind: str, drafter: str) -> Path:
@@ -207,7 +208,7 @@ def printable(text: str) -> str:
     return CONTROL_CHARACTERS.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
-def draw(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
+def draw_html(prompt: str, tokens: Iterable[tuple[str, str]], figures: dict[str, Any]) -> str:
     """Render `tokens`, pairs (piece, status). Plain tokens have the status "". Figures that are None are left out."""
     text = [f"<span>{escape(prompt)}</span>"]
     for piece, status in tokens:
@@ -231,7 +232,7 @@ def dump(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def parse(content: str, number: int) -> dict[str, Any]:
+def parse_line(content: str, number: int) -> dict[str, Any]:
     """Parse a line. Raises TraceError if it is too long, no JSON object, or has NaN, infinity or lone surrogates."""
     if len(content) > MAX_LINE:
         raise TraceError("line {number} is longer than {limit} characters", number=number, limit=f"{MAX_LINE:,}")
@@ -245,7 +246,7 @@ def parse(content: str, number: int) -> dict[str, Any]:
     return data
 
 
-def read_header(data: dict[str, Any]) -> Header:
+def parse_header(data: dict[str, Any]) -> TraceHeader:
     if data.get("event") != "header":
         raise TraceError("the first line is not a trace header")
     schema = data.get("schema")
@@ -259,4 +260,5 @@ def read_header(data: dict[str, Any]) -> Header:
             raise TraceError("the header lacks {name!r}, or it is of the wrong type", name=name)
     if not 1 <= len(data["lanes"]) <= MAX_LANES:
         raise TraceError("the header must name 1 to {limit} lanes", limit=MAX_LANES)
-    return Header(**{**fields, "lanes": tuple(map(str, data["lanes"]))})  # of today's schema, as its events will be
+    fields["lanes"] = tuple(map(str, data["lanes"]))
+    return TraceHeader(**fields)  # of today's schema, as its events will be

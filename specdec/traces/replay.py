@@ -14,7 +14,7 @@ from ..events import UNNAMED
 from ..rules import RULES, TypicalAcceptance
 from ..sampling import Sampler
 from ..types import Proposal, Status
-from .cycle import AuditedCycle, BLOCK, chances, NOISE
+from .cycle import BLOCK_RULE, chances, CycleEvents, NOISE
 
 NEAR = 1e-5  # relative tolerance for typical acceptance, whose limit depends on a rounded entropy
 
@@ -26,7 +26,7 @@ class NotRecorded(Exception):
 class ReplayedSampler(Sampler):
     """Returns the coins and draws of the trace. `unchecked` holds the nodes for which they are missing."""
 
-    def __init__(self, cycle: AuditedCycle, rule: str) -> None:
+    def __init__(self, cycle: CycleEvents, rule: str) -> None:
         self.cycle, self.rule, self.unchecked = cycle, rule, set[int]()
         tokens = {UNNAMED, *cycle.committed.tokens, *(x.token for x in cycle.positions)}
         self.index = {token: number for number, token in enumerate(tokens)}  # a vocabulary of this cycle's tokens
@@ -35,7 +35,7 @@ class ReplayedSampler(Sampler):
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         x = self.cycle.positions[key[1]]
         p, q = chances(x)
-        if self.rule == BLOCK:
+        if self.rule == BLOCK_RULE:
             if x.u is None or x.h is None:
                 raise NotRecorded
             return x.u < x.h, x.u
@@ -61,7 +61,7 @@ class ReplayedSampler(Sampler):
 
 
 class ReplayedTypical(TypicalAcceptance):
-    def __init__(self, cycle: AuditedCycle) -> None:
+    def __init__(self, cycle: CycleEvents) -> None:
         self.cycle = cycle
 
     def is_plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:
@@ -72,7 +72,7 @@ class ReplayedTypical(TypicalAcceptance):
         return x.status == "accepted" if abs(p - limit) <= NEAR * limit else p >= limit
 
 
-def replay_statuses(cycle: AuditedCycle, name: str) -> list[Status | None] | None:
+def replay_statuses(cycle: CycleEvents, name: str) -> list[Status | None] | None:
     """Return each draft's status by the rule `name`, or None where it is unclear. Returns None for an unknown rule."""
     kind = next((kind for kind in RULES.values() if kind.name == name), None)
     if kind is None:

@@ -23,7 +23,7 @@ def matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
     return nn.Parameter(torch.randn(outputs, inputs) * scale * inputs**-0.5)
 
 
-class Layer(nn.Module):
+class TrainableLayer(nn.Module):
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
         self.attention_norm, self.mlp_norm = nn.Parameter(torch.ones(width)), nn.Parameter(torch.ones(width))
@@ -41,7 +41,7 @@ class DraftModel(TrainableDraft):
         writes, scale = principal_directions(self.target_rows, width)
         self.writes_scale = scale * START_SCALE * width**-0.5
         self.reads, self.writes = nn.Parameter(reads), nn.Parameter(writes)
-        self.blocks = [Layer(width, MLP_RATIO * width) for _ in range(layers)]
+        self.blocks = [TrainableLayer(width, MLP_RATIO * width) for _ in range(layers)]
         self.layers = nn.ModuleList(self.blocks)  # registers their parameters
         self.norm = nn.Parameter(torch.ones(width))
         self.to(target.device)

@@ -25,7 +25,7 @@ MULTIPLE = 16  # row lengths are rounded up to a multiple of this, so that few d
 
 
 @dataclass(frozen=True)
-class Text:
+class Example:
     """A prompt with its answer. The answer begins at the index `start`."""
 
     tokens: list[int]
@@ -100,7 +100,7 @@ def groups(ordered: Numbers, lengths: Numbers, size: int) -> list[Numbers]:
     return result
 
 
-def save(texts: Sequence[Text], path: Path) -> None:
+def save(texts: Sequence[Example], path: Path) -> None:
     tokens = np.concatenate([np.array(text.tokens, dtype=np.int64) for text in texts])
     dtype = np.uint16 if tokens.max() < 2**16 else np.uint32
     lengths = np.array([len(text.tokens) for text in texts], dtype=np.uint32)
@@ -130,8 +130,10 @@ def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
     try:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
+        if len(lengths) != len(starts) or lengths.sum() != len(tokens) or (starts > lengths).any():
+            raise ValueError
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise Refused(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts") from error
+        raise Refused(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts that fit") from error
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
         raise Refused(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")
     return np.split(tokens, np.cumsum(lengths)[:-1]), starts.tolist()

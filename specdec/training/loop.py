@@ -25,11 +25,11 @@ REPORT_MIN_S = 10.0
 REPORT_MAX_S = 60.0
 REPORT_COST = 10.0  # an interval is at least this many times as long as a measurement
 
-Batch = TypeVar("Batch")
+Data = TypeVar("Data")
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How long a checkpoint was trained, over all calls of `fit`. A token that is read twice counts twice."""
 
     steps: int = 0
@@ -82,13 +82,13 @@ def rate(share: float) -> float:
 def fit(
     model: nn.Module,
     matrices: Sequence[nn.Parameter],
-    loss: Callable[[Batch], Tensor],
-    batches: Iterable[tuple[Batch, int]],
+    loss: Callable[[Data], Tensor],
+    batches: Iterable[tuple[Data, int]],
     seconds: float,
     checkpoint: Path,
-    measure: Callable[[Progress], None],
+    measure: Callable[[TrainingProgress], None],
     least_steps: int = 1,
-) -> Progress:
+) -> TrainingProgress:
     """Train for `seconds`, but at least `least_steps`, and leave the model with its averaged weights.
 
     Muon trains `matrices`, AdamW the other parameters, from the checkpoint on if there is one. `batches` yields each
@@ -100,13 +100,13 @@ def fit(
         (torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=device.type == "cuda"), ADAMW_LR),
         (Muon(matrices, MUON_LR, WEIGHT_DECAY), MUON_LR),
     ]
-    progress, mean = Progress(), [parameter.detach().clone() for parameter in model.parameters()]
+    progress, mean = TrainingProgress(), [parameter.detach().clone() for parameter in model.parameters()]
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device, weights_only=True)
         model.load_state_dict(saved["model"])
         for (optimiser, _), state in zip(optimisers, saved["optimisers"], strict=True):
             optimiser.load_state_dict(state)
-        progress, mean = Progress(**saved["progress"]), saved["mean"]
+        progress, mean = TrainingProgress(**saved["progress"]), saved["mean"]
     earlier = replace(progress)
     reported = -1  # the step after which was measured
 

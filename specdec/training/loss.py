@@ -15,7 +15,7 @@ from ..models.transformer import Transformer
 from .examples import Batch
 from .target_pass import hidden_states
 
-TEMPERATURE = 0.8  # of both distributions in the loss; below 1, because people decode at low temperatures
+LOSS_TEMPERATURE = 0.8  # of both distributions in the loss; below 1, because people decode at low temperatures
 VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
 DECAY = 0.8  # weight of a drafted token in the loss, relative to the drafted token before it
 PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places (see `Reading`) whose logits are in memory at the same time
@@ -111,7 +111,7 @@ class Divergence(torch.autograd.Function):
                 # The variation is 1 - Σ min(p, q), so its derivative by q is -1 where q < p, and 0 elsewhere.
                 below = q.where(q < p, 0.0).mul_(VARIATION)
                 gradient = q.mul_(1.0 + below.sum(-1, keepdim=True)).sub_(below).sub_(p)
-                gradient = gradient.mul_(DECAY**i / (TEMPERATURE * count)).to(rows.dtype)
+                gradient = gradient.mul_(DECAY**i / (LOSS_TEMPERATURE * count)).to(rows.dtype)
                 gradients[i][chunk] = gradient @ rows
                 if rows_gradient is not None:
                     rows_gradient += gradient.T @ states[chunk]
@@ -129,8 +129,8 @@ def slices(count: int, device: torch.device) -> list[slice]:
 
 
 def log_distribution(states: Tensor, rows: Tensor) -> Tensor:
-    """Return log-probabilities of `draft_ids` at TEMPERATURE.  # [n, width], [V, width] -> float32 [n, V]"""
-    return F.linear(states, rows).float().div_(TEMPERATURE).log_softmax(-1)
+    """Return log-probabilities of `draft_ids` at LOSS_TEMPERATURE.  # [n, width], [V, width] -> float32 [n, V]"""
+    return F.linear(states, rows).float().div_(LOSS_TEMPERATURE).log_softmax(-1)
 
 
 class HeldOut:
@@ -144,7 +144,7 @@ class HeldOut:
             for chunk in slices(len(reading.places), reading.states.device):
                 logits = target.project(reading.states[chunk].to(target.dtype)).float()
                 favourites.append(logits.argmax(-1))
-                normalisers.append(logits.div_(TEMPERATURE).logsumexp(-1, keepdim=True))
+                normalisers.append(logits.div_(LOSS_TEMPERATURE).logsumexp(-1, keepdim=True))
             self.readings.append((reading, torch.cat(favourites), torch.cat(normalisers)))
 
     @torch.no_grad()
@@ -154,7 +154,7 @@ class HeldOut:
         for reading, favourites, normalisers in self.readings:
             predictions = draft.predictions(reading)
             for chunk in slices(len(reading.places), rows.device):
-                logits = F.linear(reading.states[chunk], draft.target_rows).float() / TEMPERATURE
+                logits = F.linear(reading.states[chunk], draft.target_rows).float() / LOSS_TEMPERATURE
                 p, chunk_sums = (logits - normalisers[chunk]).exp_(), list[Tensor]()
                 for states in predictions:
                     log_q = log_distribution(states[chunk], rows)

@@ -33,11 +33,7 @@ def new_cache(target: Transformer, rows: int, capacity: int) -> Tensor:
 
 @torch.no_grad()
 def hidden_states(
-    target: Transformer,
-    tokens: Tensor,
-    taps: Sequence[int] = (),
-    cache: Tensor | None = None,
-    start: int = 0,
+    target: Transformer, tokens: Tensor, taps: Sequence[int] = (), cache: Tensor | None = None, start: int = 0
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the states after the last layer, and the inputs of the layers `taps`.
 
@@ -62,15 +58,9 @@ def hidden_states(
             cache[i, 0, :, :, start:end], cache[i, 1, :, :, start:end] = keys, values
             keys, values = cache[i, :, :, :, :end]
         mask = masks[layer.window]
-        y = F.scaled_dot_product_attention(
-            queries,
-            keys,
-            values,
-            mask,
-            is_causal=mask is None and count > 1,
-            scale=1.0,  # the queries already include the scale
-            enable_gqa=target.heads != target.kv_heads,
-        )
+        causal, grouped = mask is None and count > 1, target.heads != target.kv_heads
+        # The queries already include the scale.
+        y = F.scaled_dot_product_attention(queries, keys, values, mask, 0.0, causal, scale=1.0, enable_gqa=grouped)
         x = target.attention_out_and_mlp(x, y.transpose(0, 1).flatten(1, 2), layer)
     states = x.view(rows, count, -1)
     inputs[target.depth] = states

@@ -22,13 +22,13 @@ from ..paths import read_prompts
 from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
-from .examples import Batch, Text
-from .loop import fit, Progress, write_whole
-from .loss import HeldOut, precision, read_batch, Reading, TEMPERATURE, TrainableDraft
+from .examples import Batch, Example
+from .loop import fit, TrainingProgress, write_whole
+from .loss import HeldOut, LOSS_TEMPERATURE, precision, read_batch, Reading, TrainableDraft
 from .target_pass import choose_threads
 from .writing import tokens_around, Writer
 
-METHODS = ("draft_model", "eagle3")
+TRAINABLE = ("draft_model", "eagle3")
 VOCABULARY = 8_192  # a drafter can draft at most this many different tokens
 WRITING_SHARE = 0.4  # share of the time for writing examples
 HELD_OUT_EVERY = 20  # of this many examples, one is held out to measure the draft
@@ -41,11 +41,11 @@ LEAST_BATCHES = 8  # of an epoch: few examples are learned in small batches
 CACHED_BYTES = 2**29  # the target reads examples only once if its states for all of them fit into this memory
 HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a writer is stopped when its time is over
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
-EXAMPLES = "examples"
-CHECKPOINT = "checkpoint.pt"
-CONFIG = "config.json"
-CURVE = "curve.jsonl"
-SETTINGS = "settings.json"
+EXAMPLES_FOLDER = "examples"
+CHECKPOINT_FILE = "checkpoint.pt"
+CONFIG_FILE = "config.json"
+CURVE_FILE = "curve.jsonl"
+SETTINGS_FILE = "settings.json"
 
 Tell = Callable[[str], None]
 
@@ -54,7 +54,7 @@ def train(
     target: str,
     out: Path,
     minutes: float,
-    method: str = METHODS[0],
+    method: str = TRAINABLE[0],
     prompts: Path | None = None,
     tell: Tell = print,
     *,
@@ -68,17 +68,18 @@ def train(
     If `texts` (the flag --examples) names files of examples, no others are written. A second call with the same `out`
     continues with the examples and weights there. Raises Refused for wrong arguments, or those of another training.
     """
-    if method not in METHODS:
-        raise Refused(f"{method!r} is not a method of training; choose from {', '.join(METHODS)}")
-    if out.exists() and not (out.is_dir() and ((out / EXAMPLES).is_dir() or not any(out.iterdir()))):
+    if method not in TRAINABLE:
+        raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
+    if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
         raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
-    checkpoint = out / CHECKPOINT
+    checkpoint = out / CHECKPOINT_FILE
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
     with hub.reading(out):
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
-        first = read_json(out / SETTINGS) if (out / SETTINGS).exists() else settings
-        best = sum(read_json(out / CONFIG)["trained"]["overlap"]) if saved and (out / CONFIG).exists() else -1.0
+        first = read_json(out / SETTINGS_FILE) if (out / SETTINGS_FILE).exists() else settings
+        has_draft = saved is not None and (out / CONFIG_FILE).exists()
+        best = sum(read_json(out / CONFIG_FILE)["trained"]["overlap"]) if has_draft else -1.0
     fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
     if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
         raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
@@ -90,24 +91,25 @@ def train(
     family = load_target(target, device)
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
-    (out / EXAMPLES).mkdir(parents=True, exist_ok=True)
-    write_whole(out / SETTINGS, lambda path: path.write_text(json.dumps(settings), encoding="utf-8"))
+    (out / EXAMPLES_FOLDER).mkdir(parents=True, exist_ok=True)
+    write_whole(out / SETTINGS_FILE, lambda path: path.write_text(json.dumps(settings), encoding="utf-8"))
     # The seed counts files and steps of earlier calls, so that their random numbers are not repeated.
-    seed = len(list((out / EXAMPLES).iterdir())) + (saved["progress"]["steps"] if saved else 0)
+    seed = len(list((out / EXAMPLES_FOLDER).iterdir())) + (saved["progress"]["steps"] if saved else 0)
 
     def read_examples() -> example_files.Examples:
-        paths = [*texts, *sorted((out / EXAMPLES).glob("[!.]*.npz"))]
+        paths = [*texts, *sorted((out / EXAMPLES_FOLDER).glob("[!.]*.npz"))]
         return example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
 
     end, advice = start + 60.0 * minutes, ""
     if not texts:
         writer = Writer(family, lines, seed=seed)
-        write(writer, out / EXAMPLES, start + 60.0 * writing, WANTED_TOKENS - read_examples().answer_tokens, tell)
+        missing = WANTED_TOKENS - read_examples().answer_tokens
+        write_examples(writer, out / EXAMPLES_FOLDER, start + 60.0 * writing, missing, tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
         advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     examples = read_examples()
     if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
-        there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES]))}"
+        there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES_FOLDER]))}"
         raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
     held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
@@ -137,32 +139,33 @@ def train(
     evaluation = HeldOut(model, target_passes(examples.select(held_out).in_order(size)), draft_ids)
     measured = list[dict[str, Any]]()
 
-    def measure(progress: Progress) -> None:
+    def measure(progress: TrainingProgress) -> None:
         nonlocal best
         agreement, overlap = evaluation.measure(draft)
         measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
-        with (out / CURVE).open("a", encoding="utf-8") as curve:
+        with (out / CURVE_FILE).open("a", encoding="utf-8") as curve:
             curve.write(json.dumps(measured[-1]) + "\n")
         if sum(overlap) > best:
             best = sum(overlap)
-            export(draft, family, out, {"target": target, **measured[-1]})
+            export_draft(draft, family, out, {"target": target, **measured[-1]})
         when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
         left, steps = max(0.0, end - time.monotonic()), progress.steps - measured[0]["steps"]
         needed = (LEAST_STEPS - steps) * (progress.seconds - measured[0]["seconds"]) / max(1, steps)
         why = f"; the time is extended, as {LEAST_STEPS - steps} steps are missing" if needed > left else ""
-        tell(f"{when}: {acceptance(measured[-1])}{why}; {max(left, needed):.0f} s left")
+        tell(f"{when}: {describe_acceptance(measured[-1])}{why}; {max(left, needed):.0f} s left")
         choose_threads()
 
     fit(draft, draft.matrices(), draft.loss, readings(), end - time.monotonic(), checkpoint, measure, LEAST_STEPS)
-    tell(f"before the first step: {acceptance(measured[0])}; after the last: {acceptance(measured[-1])}")
+    before, after = describe_acceptance(measured[0]), describe_acceptance(measured[-1])
+    tell(f"before the first step: {before}; after the last: {after}")
     tell(f"written: {out}; use it with --target {target} --draft {out}")
     return measured[-1]
 
 
-def acceptance(figures: dict[str, Any]) -> str:
+def describe_acceptance(figures: dict[str, Any]) -> str:
     """Return the figures of a draft's tokens on held-out texts, the first token's first."""
     greedy, sampled = (" ".join(f"{share:.3f}" for share in figures[name]) for name in ("agreement", "overlap"))
-    return f"accepted when greedy {greedy}, at temperature {TEMPERATURE} {sampled}"
+    return f"accepted when greedy {greedy}, at temperature {LOSS_TEMPERATURE} {sampled}"
 
 
 def load_target(target: str, device: str) -> zoo.Family:
@@ -175,9 +178,9 @@ def load_target(target: str, device: str) -> zoo.Family:
     return family
 
 
-def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> None:
+def write_examples(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> None:
     """Let `writer` fill `folder` until `end`, then up to `least` tokens of answers, unless hardly any text is kept."""
-    shard, seen, tokens = list[Text](), set[tuple[int, ...]](), 0
+    shard, seen, tokens = list[Example](), set[tuple[int, ...]](), 0
     reported = time.monotonic()
 
     def is_over(drawn: int) -> bool:
@@ -210,7 +213,7 @@ def write(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> N
     tell(f"{len(seen):,} texts, dropped {writer.summary()}; {tokens:,} tokens of answers")
 
 
-def export(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
+def export_draft(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
     """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}

@@ -21,10 +21,10 @@ from ..families.zoo import Family
 from ..figures import machine
 from ..figures.stats import repetition
 from ..models.transformer import Transformer
-from .examples import Text
+from .examples import Example
 from .target_pass import hidden_states, new_cache
 
-TEMPERATURE = 0.8  # of sampled answers; prompts, and texts without a prompt, are drawn at temperature 1
+ANSWER_TEMPERATURE = 0.8  # of sampled answers; prompts, and texts without a prompt, are drawn at temperature 1
 LEAST_RATIO = 0.04  # min-p, applied after the temperature
 MIN_PROMPT = 3  # tokens, as for the three limits below
 MAX_PROMPT = 48
@@ -58,7 +58,7 @@ class Writer:
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
         self.dropped = Counter[str]()  # why prompts and answers were not used
 
-    def texts(self, stop: Stop) -> Iterator[Text]:
+    def texts(self, stop: Stop) -> Iterator[Example]:
         """Yield texts as they end, until `stop()` is true. Answers that are unfinished then are cut off."""
         for prompts, temperatures in self.requests(stop):
             if stop(0):
@@ -69,8 +69,8 @@ class Writer:
         """Yield lists of prompts to answer together, with the temperatures of their answers."""
         while self.writes_prompts and not stop(0):
             if prompts := self.new_prompts(stop):
-                yield prompts, [0.0, TEMPERATURE] * len(prompts)
-        for temperature in chain([0.0], repeat(TEMPERATURE)) if self.prompts else ():  # greedy only once
+                yield prompts, [0.0, ANSWER_TEMPERATURE] * len(prompts)
+        for temperature in chain([0.0], repeat(ANSWER_TEMPERATURE)) if self.prompts else ():  # greedy only once
             self.dice.shuffle(self.prompts)
             for first in range(0, len(self.prompts), self.rows):
                 yield self.prompts[first : first + self.rows], [temperature] * self.rows
@@ -100,11 +100,11 @@ class Writer:
         self.used.add(text.lower())
         return True
 
-    def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Text]:
+    def answers(self, prompts: Sequence[Sequence[int]], temperatures: Sequence[float], stop: Stop) -> Iterator[Example]:
         """Let the target answer. Yield the texts whose answers are long enough and do not loop."""
         beginnings = [[*self.before, *prompt] for prompt in prompts]
         for row, tokens in self.continued(beginnings, MAX_ANSWER, temperatures[: len(beginnings)], stop):
-            text = Text(tokens[len(self.before) :], len(prompts[row]))
+            text = Example(tokens[len(self.before) :], len(prompts[row]))
             answer = text.tokens[text.start :]
             if not self.drops("answers of a word", len(answer) < 3) and not self.drops("loops", not is_varied(answer)):
                 yield text
@@ -127,7 +127,7 @@ class Writer:
         cache = new_cache(target, len(texts), capacity)
         states = hidden_states(target, rows[:, :first], cache=cache)[0]
         for position in range(first, capacity):
-            drawn = draw(target.logits(states[:, -1]), temps, self.noise)
+            drawn = draw_tokens(target.logits(states[:, -1]), temps, self.noise)
             beyond_text = position >= starts
             rows[:, position] = torch.where(beyond_text, drawn, rows[:, position])
             ended |= beyond_text & (torch.isin(drawn, ends) | (position + 1 >= starts + most))
@@ -171,7 +171,7 @@ def rows_that_fit(target: Transformer, prompt_tokens: int) -> int:
     return max(1, min(MAX_ROWS["cuda" if on_cuda else "cpu"], int(SHARE_OF_MEMORY * free / row)))
 
 
-def draw(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:
+def draw_tokens(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:
     """Draw a likely token for each row by the Gumbel-max trick.  # [rows, V] -> [rows]"""
     scores = logits.float()
     scores = scores.sub_(scores.amax(-1, keepdim=True)).div_(temperatures.clamp_min(1e-4))

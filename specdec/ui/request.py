@@ -7,8 +7,9 @@ from typing import Any
 from ..families import presets
 from ..messages import Refused
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RULE_FACTS
+from ..proof import SAMPLE_SIZES
 from ..settings import check_text, RunRequest, Setting, SETTINGS
-from ..types import DRAWS, has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
+from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, has_peer, is_offered, targets
 from .text import sentences, strings, translated
 
@@ -118,8 +119,8 @@ def check_certificate(
         raise Refused(say("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):
         raise Refused(say("mistake", names=", ".join(mistakes)))
-    if draws not in DRAWS:
-        raise Refused(say("draws", names=", ".join(f"{n:,}" for n in DRAWS)))
+    if draws not in SAMPLE_SIZES:
+        raise Refused(say("draws", names=", ".join(f"{n:,}" for n in SAMPLE_SIZES)))
     seed = check_number(SETTINGS["seed"], seed)
     return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 

@@ -19,7 +19,7 @@ from specdec.proof.toys import TableModel
 from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseSampler
 from specdec.task import Task
-from specdec.traces.file import dump, Header, Trace
+from specdec.traces.file import dump, Trace, TraceHeader
 from specdec.types import Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 from tests import nodejs
@@ -101,7 +101,7 @@ def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
         Verified("speculative", 1, start=0.2, end=0.3, **told),
         Committed("speculative", 1, tokens, pieces, len(verdict.path), verdict.kind, "", 1 + len(tokens), 0.3),
     )
-    return Header("r", "live", "p", ("speculative",)).line() + "".join(dump(to_dict(event)) for event in events)
+    return TraceHeader("r", "live", "p", ("speculative",)).line() + "".join(dump(to_dict(event)) for event in events)
 
 
 def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_the_pages_what_if_decides_as_the_rules_do(tmp_path) -> None:
     drafter = DraftModelDrafter(TableModel(12, seed=2, base=target))
     task = Task(target, (1,), SamplingParams(1.0, max_tokens=40), drafter, 3, RULES["match"](), lane="speculative")
     matched = tmp_path / "matched.jsonl"
-    Trace(Header("r", "live", "p", ("speculative",)), tuple(generate(task))).save(matched)
+    Trace(TraceHeader("r", "live", "p", ("speculative",)), tuple(generate(task))).save(matched)
     nodejs.check("python/step.test.js", CASES=path, MATCHED=matched)
 
 

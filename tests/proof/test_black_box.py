@@ -52,6 +52,7 @@ def test_what_a_distribution_excludes_is_no_cell_of_it() -> None:
     distribution = {(0,): 0.5, (1, 0): 0.3, (1, OTHER): 0.2}
     counts = counts_in(distribution, {(0, 3): 2, (1, 0): 3, (1, 4): 4, (2, 0): 5})
     assert counts == {(0,): 2, (1, 0): 3, (1, OTHER): 4, (OTHER,): 5}
+    assert counts_in(distribution, {(1,): 2, (): 3}) == {(1,): 2, (): 3}  # texts that ended too early
     assert g_test_after_first({(2, 0): 1}, {(0,): 0.5, (1,): 0.5}, distribution).tail == 0.0
 
 

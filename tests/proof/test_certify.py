@@ -16,7 +16,15 @@ from specdec.messages import Refused
 from specdec.models import native
 from specdec.proof import certify
 from specdec.proof.black_box import CachedRows
-from specdec.proof.certify import closed_form, greedy, LOSSLESS, ModelPair, next_token_distribution, next_tokens, sample
+from specdec.proof.certify import (
+    closed_form,
+    greedy,
+    MAX_ERROR,
+    ModelPair,
+    next_token_distribution,
+    next_tokens,
+    sample,
+)
 from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.goodness_of_fit import distances, FALSE_ALARM, g_test, is_red
 from specdec.proof.mistakes import CATALOGUE, Mistake, MISTAKES
@@ -123,7 +131,7 @@ def test_what_is_recorded_is_what_the_code_computes(key: str) -> None:
     )
     recorded, error = RECORDED["toy"][key], result.pop("error")
     shows = mistake is not None and mistake.first_token_shows and mistake.least_k == 1  # drafts one token
-    assert (error is None or error > LOSSLESS) == shows and (key in MISTAKES or error < 1e-12)
+    assert (error is None or error > MAX_ERROR) == shows and (key in MISTAKES or error < 1e-12)
     assert error == pytest.approx(recorded["closed"]["error"], abs=1e-12)
     assert rounded(result).items() <= rounded(recorded["closed"]).items()
     assert greedy(certify.toy(), MISTAKES.get(key)) == recorded["greedy"]
@@ -155,7 +163,7 @@ def test_every_mistake_is_red_at_twenty_thousand_draws_or_says_how_many(key: str
 
 def test_the_shipped_rule_is_recorded_green() -> None:
     for one in (pair[""] for pair in RECORDED.values()):
-        assert one["closed"]["error"] <= LOSSLESS and not any(map(is_red, one["sampled"][-1][1]))
+        assert one["closed"]["error"] <= MAX_ERROR and not any(map(is_red, one["sampled"][-1][1]))
         assert one["greedy"]["equal"] == one["greedy"]["of"] and one.get("exact", {"tv": [0, 0, 0]})["tv"][2] <= 1e-12
 
 
@@ -173,7 +181,7 @@ def test_every_mistake_is_caught_by_an_instrument_of_the_certificate() -> None:
     shown = {
         "closed": {key for key, one in toys.items() if not certify.passed(one)[0]},
         "sampled": {key for key, one in toys.items() if any(map(is_red, one["sampled"][-1][1]))},
-        "exact": {key for key, one in toys.items() if one["exact"]["tv"][-1] > LOSSLESS},
+        "exact": {key for key, one in toys.items() if one["exact"]["tv"][-1] > MAX_ERROR},
     }
     greedy_shows = {key for key, one in toys.items() if one["greedy"]["equal"] < one["greedy"]["of"]}
     assert {name: toys.keys() - keys for name, keys in shown.items()} == OVERLOOKED

@@ -8,7 +8,7 @@ import torch
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.proof.enumeration import output_distribution, total_variation
-from specdec.proof.toys import Case, run_loop, TableModel
+from specdec.proof.toys import LoopCase, run_loop, TableModel
 from specdec.rules import RULES
 from specdec.sampling import RandomSampler, Sampler
 from specdec.types import Costs, Proposal, SamplingParams
@@ -36,7 +36,7 @@ def test_a_chain_keeps_the_token_that_ends_it(stop: int) -> None:
 @pytest.mark.parametrize("rule", ["rejection", "block", "shared_noise"])
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_an_adaptive_cycle_gives_the_targets_distribution(rule: str, seed: int) -> None:
-    case, lengths = Case(3, 3, 3, seed=seed), set[int]()
+    case, lengths = LoopCase(3, 3, 3, seed=seed), set[int]()
 
     class Watched(AdaptiveDrafter):
         def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:

@@ -9,25 +9,25 @@ import pytest
 from specdec.proof.enumeration import JointDistribution, output_distribution, TooManyPaths, total_variation
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.prove import CycleCase, distance
-from specdec.proof.toys import Case, cases, PARAMS, run_loop
+from specdec.proof.toys import cases, LoopCase, PARAMS, run_loop
 from specdec.rules import RULES
 from specdec.types import SamplingParams
 
-EXACT = 1e-12
+MAX_VARIATION = 1e-12
 
 
-def shipped_error(case: Case, limit: int = 100_000, rule: str = "rejection") -> float:
+def shipped_error(case: LoopCase, limit: int = 100_000, rule: str = "rejection") -> float:
     """Return the total variation between the shipped loop's distribution and the target's."""
     distribution, _ = output_distribution(run_loop(lambda: case.task(RULES[rule]())), limit)
     return total_variation(distribution, case.exact_distribution())
 
 
-def proved(sample: list[Case], paths: int, record_property: Any, rule: str = "rejection") -> list[Case]:
-    errors: dict[Case, float] = {}
+def proved(sample: list[LoopCase], paths: int, record_property: Any, rule: str = "rejection") -> list[LoopCase]:
+    errors: dict[LoopCase, float] = {}
     for case in sample:
         with contextlib.suppress(TooManyPaths):
             errors[case] = shipped_error(case, paths, rule)
-            assert errors[case] <= EXACT, case
+            assert errors[case] <= MAX_VARIATION, case
     record_property("joint distributions enumerated", len(errors))
     record_property("largest total variation", max(errors.values()))
     return [*errors]
@@ -50,7 +50,7 @@ def test_enumeration_catches_the_mistake_and_the_first_token_where_it_shows(key:
     if mistake.rule and mistake.least_k > 2:
         assert distance(CycleCase(2, mistake.least_k, tuple(range(mistake.least_k))), mistake.rule())[0] > 1e-5
     else:
-        case = Case(3 if key == "block_residual" else 2, 2, 3, SamplingParams(temperature=0.7), seed=1)
+        case = LoopCase(3 if key == "block_residual" else 2, 2, 3, SamplingParams(temperature=0.7), seed=1)
         distribution, _ = output_distribution(run_loop(lambda: mistake.apply(case.task(), case.models()[1])))
         first, exact = (of_two_tokens(one) for one in (distribution, case.exact_distribution()))
         assert (total_variation(first, exact) > 1e-9) == mistake.first_token_shows

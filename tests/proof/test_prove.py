@@ -6,7 +6,7 @@ import pytest
 
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.mistakes import ResidualIsNothing
-from specdec.proof.prove import CycleCase, distance, EXACT, groups, load, UserRule
+from specdec.proof.prove import CycleCase, distance, groups, load_verifier, MAX_VARIATION, UserRule
 from specdec.rules import RULES
 
 RIGHT = """
@@ -36,23 +36,23 @@ def some(monkeypatch) -> None:
     monkeypatch.setattr(prove, "cases", lambda rule: toys.cases(rule)[::9])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: toys.deep_loops(rule)[::9])
     monkeypatch.setattr(prove, "groups", few)
-    monkeypatch.setattr(prove, "PATHS", 12)
+    monkeypatch.setattr(prove, "MAX_LOOP_PATHS", 12)
 
 
 def test_a_right_verifier_is_lossless_and_a_lossy_one_is_not(tmp_path, capsys, some) -> None:
-    assert prove.judge(written(tmp_path, RIGHT)) == 0
+    assert prove.prove_verifier(written(tmp_path, RIGHT)) == 0
     out = capsys.readouterr().out
     assert "my_verify.py: lossless. " in out and "K up to 16" in out
     assert "single cycles: K up to 16" in out and "V up to 32, and up to 262,144" in out
-    assert prove.judge(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
+    assert prove.prove_verifier(written(tmp_path, RIGHT.replace("left / left.sum()", "p[i]"))) == 1
     assert "my_verify.py: NOT lossless" in capsys.readouterr().out
 
 
 def test_a_verifier_with_too_many_paths_is_refused(tmp_path, some, monkeypatch) -> None:
-    monkeypatch.setattr(prove, "MOST_PATHS", 100)
+    monkeypatch.setattr(prove, "MAX_CYCLE_PATHS", 100)
     source = "def verify(tokens, p, q, sampler):\n    return [sampler.categorical(p[0], 0) for _ in range(40)]"
     with pytest.raises(ValueError, match="asks for too many random numbers"):
-        prove.judge(written(tmp_path, source))
+        prove.prove_verifier(written(tmp_path, source))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_verifier_with_too_many_paths_is_refused(tmp_path, some, monkeypatch) 
 )
 def test_a_file_that_cannot_be_judged_says_why(tmp_path, source: str, advice: str) -> None:
     with pytest.raises(ValueError, match=advice):
-        prove.judge(written(tmp_path, source))
+        prove.prove_verifier(written(tmp_path, source))
 
 
 JUDGE, BONUS = "        if not sampler.accept(float(p[i, token]), float(q[i, token]), i):", "p[len(tokens)]"
@@ -122,11 +122,11 @@ SEVEN = RIGHT.replace("enumerate(tokens)", "enumerate(tokens[:7])").replace(BONU
 def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path, name: str) -> None:
     right, wrong = WRONG[name]
     assert right in RIGHT
-    rule = UserRule(load(written(tmp_path, RIGHT.replace(right, wrong))), "my_verify.py")
+    rule = UserRule(load_verifier(written(tmp_path, RIGHT.replace(right, wrong))), "my_verify.py")
     all_groups = groups(trees=False).values()
     picked = [cycle for group in all_groups for cycle in (group[0], group[-1])]
     picked += [cycle for group in all_groups for cycle in group[1:-1]]
-    assert any(distance(cycle, rule)[0] > EXACT for cycle in picked)
+    assert any(distance(cycle, rule)[0] > MAX_VARIATION for cycle in picked)
 
 
 @pytest.mark.long
@@ -135,7 +135,7 @@ def test_a_verifier_that_is_wrong_in_a_corner_is_found_out(tmp_path, name: str) 
 )
 def test_a_verifier_that_is_right_in_its_own_way_is_not(tmp_path, source: str, some, monkeypatch) -> None:
     monkeypatch.setattr(prove, "groups", lambda trees: {name: some[::18] for name, some in groups(trees).items()})
-    assert prove.judge(written(tmp_path, source)) == 0
+    assert prove.prove_verifier(written(tmp_path, source)) == 0
 
 
 def test_the_shipped_loop_proves_itself(capsys, some) -> None:
@@ -147,14 +147,14 @@ def test_the_shipped_loop_proves_itself(capsys, some) -> None:
 
 def test_a_distribution_that_is_none_is_no_proof(monkeypatch) -> None:
     monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
-    monkeypatch.setattr(prove, "cases", lambda rule: [toys.Case(3, 1, 1)])
+    monkeypatch.setattr(prove, "cases", lambda rule: [toys.LoopCase(3, 1, 1)])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: [])
     monkeypatch.setattr(prove, "groups", few)
     assert prove.prove() == 1
 
 
 def test_paths_have_all_the_probability_and_too_many_are_refused_not_cut() -> None:
-    case = toys.Case(3, 2, 3)
+    case = toys.LoopCase(3, 2, 3)
     total = sum(chance for _, chance in enumeration.paths(toys.run_loop(case.task), 1000))
     assert total == pytest.approx(1.0, abs=1e-12)
     with pytest.raises(enumeration.TooManyPaths):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from specdec.proof.certify import closed_form, ModelPair
-from specdec.proof.toys import Case, PARAMS, TableModel, warped
+from specdec.proof.toys import LoopCase, PARAMS, TableModel, warped
 from specdec.sampling import probabilities
 from specdec.types import SamplingParams
 from tests.proof.test_lossless import shipped_error
@@ -82,7 +82,7 @@ def test_a_wrong_warp_shows_in_the_distribution_of_the_loop_and_in_a_certificate
 
 def wrong_in_loops() -> Iterator[bool]:
     for params, seed in product(PARAMS[2:], range(3)):
-        yield shipped_error(Case(4, 2, 2, params, seed=seed)) > 1e-9
+        yield shipped_error(LoopCase(4, 2, 2, params, seed=seed)) > 1e-9
 
 
 def wrong_in_closed_form() -> Iterator[bool]:

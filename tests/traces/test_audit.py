@@ -25,7 +25,7 @@ from specdec.task import Task
 from specdec.traces import file as trace
 from specdec.traces.audit import audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import REJECTION
-from specdec.traces.file import Header, Trace
+from specdec.traces.file import Trace, TraceHeader
 from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import LANGUAGES
@@ -55,7 +55,7 @@ def run(
 
 def account(events: list[Event]) -> LaneAudit:
     """Through a file and back, as every trace comes."""
-    read = Trace.loads(Trace(Header("r", "live", "p", ("speculative",)), tuple(events)).dumps())
+    read = Trace.loads(Trace(TraceHeader("r", "live", "p", ("speculative",)), tuple(events)).dumps())
     (only,) = audit(read.header.lanes, read.events)
     return only
 
@@ -173,6 +173,33 @@ def other_residual(lines: list[Line]) -> int:
     return cycle
 
 
+def scaled_residual(lines: list[Line]) -> int:
+    """A residual that lists the own token alone, at twice its probability, and an overlap for which that holds."""
+    cycle, x = first(lines, "rejected")
+    line, own = verified(lines, cycle), committed(lines, cycle)["tokens"][-1]
+    (listed,) = (one for one in line["distribution"]["top"] if one["token"] == own)
+    factor = min(2.0, 1.0 / listed["prob"])
+    forged = {"top": [{**listed, "prob": factor * listed["prob"]}], "entropy": 0.5}
+    x["residual"] = line["distribution"] = forged | {"rest": 1.0 - forged["top"][0]["prob"]}
+    x["overlap"] = 1.0 - (1.0 - x["overlap"]) / factor
+    return cycle
+
+
+def other_residual_without_overlap(lines: list[Line]) -> int:
+    cycle = drawn_from_target(lines)
+    del first(lines, "rejected")[1]["overlap"]
+    return cycle
+
+
+def smaller_sum(name: str) -> Callable[[list[Line]], int]:
+    def smaller(lines: list[Line]) -> int:
+        cycle, x = first(lines, "rejected")
+        (x if name in x else verified(lines, cycle))[name]["top"].pop()
+        return cycle
+
+    return smaller
+
+
 def drawn_from_target(lines: list[Line]) -> int:
     cycle, x = first(lines, "rejected")
     verified(lines, cycle)["distribution"] = {**x["target"]}
@@ -247,6 +274,7 @@ def other_bonus(lines: list[Line]) -> int:
 
 TAMPERINGS = [
     vast_k, smaller_k, clock_before_zero, more_than_max_tokens, other_bonus, unlikely_coin, other_residual,
+    scaled_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
     drawn_from_target, kept_though_discarded, one_more, wrong_total, lost_cycle, other_ending,
 ]  # fmt: skip
 
@@ -346,7 +374,7 @@ def test_names_cannot_forge_a_verdict(tmp_path, capsys) -> None:
     lines[0]["rule"] = forged
     committed(lines, 3)["total"] += 1
     path = tmp_path / "a\nthe audit holds.jsonl"
-    Trace(Header("r", "live", "p", (forged,)), tuple(map(from_dict, lines))).save(path)
+    Trace(TraceHeader("r", "live", "p", (forged,)), tuple(map(from_dict, lines))).save(path)
     assert examine(path) == 1
     out = capsys.readouterr().out
     assert "THE AUDIT FAILS" in out and "\x1b" not in out and "\r" not in out and "\u202e" not in out
@@ -389,7 +417,7 @@ def test_random_edits_of_recorded_runs_are_found() -> None:
 
 def test_the_terminal_audits(tmp_path, capsys) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
-    header = Header("r", "live", "p", ("speculative",))
+    header = TraceHeader("r", "live", "p", ("speculative",))
     Trace(header, tuple(run())).save(good)
     lines = [to_dict(event) for event in run()]
     cycle = unlikely_coin(lines)

@@ -10,7 +10,7 @@ from specdec.loop import generate
 from specdec.proof.toys import TableModel
 from specdec.task import Task
 from specdec.traces import file as trace
-from specdec.traces.file import Header, Trace, TraceError
+from specdec.traces.file import Trace, TraceError, TraceHeader
 from specdec.types import MAX_SEED, MIN_SEED, SamplingParams
 
 TARGET = TableModel(8, seed=1)
@@ -21,7 +21,7 @@ def example() -> Trace:
     drafter = DraftModelDrafter(TableModel(8, seed=2, base=TARGET))
     odd = ["<script>", "${x}", "\n", " a", "<0xF0>", "日本", '"', "\u2028"]
     task = Task(TARGET, (1,), PARAMS, drafter, 3, piece=lambda token: odd[token])
-    return Trace(Header("r1", "live", "a prompt\nwith \u2028 lines", ("speculative",)), tuple(generate(task)))
+    return Trace(TraceHeader("r1", "live", "a prompt\nwith \u2028 lines", ("speculative",)), tuple(generate(task)))
 
 
 EXAMPLE = example()

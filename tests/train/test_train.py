@@ -17,7 +17,7 @@ from specdec.events import Drafted, Failed
 from specdec.families import zoo
 from specdec.loop import generate
 from specdec.task import Task
-from specdec.training.loop import fit, Progress
+from specdec.training.loop import fit, TrainingProgress
 from specdec.types import SamplingParams
 from tests.tokens import ids
 from tools.train import __main__ as train
@@ -111,8 +111,8 @@ def test_training_lowers_the_loss_and_goes_on_where_it_stopped(tmp_path, monkeyp
     def loss(x: torch.Tensor) -> torch.Tensor:
         return (model(x) - x @ wanted).square().mean()
 
-    def run(seconds: float, least_steps: int = 1) -> Progress:
-        def measure(progress: Progress) -> None:
+    def run(seconds: float, least_steps: int = 1) -> TrainingProgress:
+        def measure(progress: TrainingProgress) -> None:
             losses.append(loss(batches[0][0]).item())
 
         return fit(model, [model.weight], loss, cycle(batches), seconds, tmp_path / "check.pt", measure, least_steps)

@@ -36,9 +36,9 @@ from specdec.traces.file import Trace
 from specdec.training import examples as files
 from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
-from specdec.training.examples import EARLIEST, Text
-from specdec.training.loop import fit, Muon, Progress, rate
-from specdec.training.loss import DECAY, Divergence, HeldOut, read_batch, TEMPERATURE, VARIATION
+from specdec.training.examples import EARLIEST, Example
+from specdec.training.loop import fit, Muon, rate, TrainingProgress
+from specdec.training.loss import DECAY, Divergence, HeldOut, LOSS_TEMPERATURE, read_batch, VARIATION
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import tokens_around, Writer
@@ -64,7 +64,7 @@ def family(target) -> zoo.Family:
 
 
 @pytest.fixture(scope="module")
-def texts(family) -> list[Text]:
+def texts(family) -> list[Example]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
         return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda drawn: False), 180))
@@ -159,10 +159,10 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch) -> None:
     first, second, rows = (torch.randn(n, 6, requires_grad=True) for n in (300, 300, 50))
     loss = Divergence.apply(target_states, target_rows, rows, first, second)
     gradients = torch.autograd.grad(loss, (first, second, rows))
-    p = (target_states @ target_rows.T / TEMPERATURE).softmax(-1)
+    p = (target_states @ target_rows.T / LOSS_TEMPERATURE).softmax(-1)
     meant = torch.zeros(())
     for i, states in enumerate((first, second)):
-        q = (states @ rows.T / TEMPERATURE).softmax(-1)
+        q = (states @ rows.T / LOSS_TEMPERATURE).softmax(-1)
         divergence = (p * (p.log() - q.log())).sum(-1) + VARIATION * 0.5 * (p - q).abs().sum(-1)
         meant = meant + DECAY**i * divergence.mean()
     torch.testing.assert_close(loss, meant, rtol=1e-4, atol=1e-5)
@@ -277,7 +277,7 @@ def test_the_held_out_figures_are_those_of_the_distributions(family, archive) ->
         own = torch.full_like(logits, float("-inf"))
         own[:, model.draft_ids] = (model.predictions(reading)[0] @ model.outputs().T).float()
     share = (logits.argmax(-1) == own.argmax(-1)).float().mean()
-    p, q = ((x / TEMPERATURE).softmax(-1) for x in (logits, own))
+    p, q = ((x / LOSS_TEMPERATURE).softmax(-1) for x in (logits, own))
     assert agreement[0] == pytest.approx(float(share), abs=0.02)
     assert overlap[0] == pytest.approx(float(torch.minimum(p, q).sum(-1).mean()), abs=0.01)
 
@@ -287,7 +287,7 @@ def test_an_interrupted_measurement_leaves_the_trained_weights_in_the_checkpoint
     model, checkpoint = torch.nn.Linear(2, 1), tmp_path / "checkpoint.pt"
     written = list[torch.Tensor]()
 
-    def measure(progress: Progress) -> None:
+    def measure(progress: TrainingProgress) -> None:
         if progress.steps == 2:
             written.append(torch.load(checkpoint)["model"]["weight"])
             if len(written) == 1:
@@ -492,6 +492,8 @@ def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, mo
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")
-    for name, sentence in (("ids.npz", "another model wrote it"), ("photo.npz", "holds no examples")):
+    np.savez(tmp_path / "short.npz", tokens=np.arange(9), lengths=np.array([4, 4]), starts=np.array([1, 1]))
+    foreign = {"ids": "another model wrote it", "photo": "holds no examples", "short": "holds no examples"}
+    for name, sentence in ((f"{stem}.npz", sentence) for stem, sentence in foreign.items()):
         with pytest.raises(Refused, match=sentence):
             train(str(target), tmp_path / "new", 0.1, tell=lambda line: None, texts=[tmp_path / name])

@@ -29,8 +29,8 @@ from specdec.families.zoo import resolve_device
 from specdec.figures import machine
 from specdec.models.packed import FILE, pack_rows, ROWS
 from specdec.training import examples
-from specdec.training.examples import Text
-from specdec.training.loop import fit, Progress
+from specdec.training.examples import Example
+from specdec.training.loop import fit, TrainingProgress
 from specdec.training.loss import precision
 from specdec.training.train import load_target, train
 from specdec.training.writing import Writer
@@ -97,7 +97,7 @@ class Build:
 
     def fit(
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
-    ) -> Progress:
+    ) -> TrainingProgress:
         """Train one stage. AdamW trains vectors and all `nn.Embedding`s; Muon trains the other matrices."""
         options, dice = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
@@ -108,7 +108,7 @@ class Build:
         fixed = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
 
         @torch.no_grad()
-        def measure(progress: Progress) -> None:
+        def measure(progress: TrainingProgress) -> None:
             print(f"{stage}: {progress.tokens:,} tokens, {progress.seconds:.0f} s, loss {float(loss(fixed)):.3f}")
 
         checkpoint = self.out / "checkpoints" / f"{stage}.pt"
@@ -142,7 +142,7 @@ class Build:
         self.record(stage, **training_facts(progress, model), mixture=data.DRAFT_MIXTURE)
 
 
-def training_facts(progress: Progress, model: nn.Module) -> dict[str, Any]:
+def training_facts(progress: TrainingProgress, model: nn.Module) -> dict[str, Any]:
     minutes, parameters = round(progress.seconds / 60, 1), sum(p.numel() for p in model.parameters())
     return {"parameters": parameters, "tokens_seen": progress.tokens, "minutes": minutes}
 
@@ -181,11 +181,11 @@ def write_texts(build: Build) -> None:
     folder, dice, length = build.out / "texts", random.Random(build.options.seed), build.options.length
     folder.mkdir(exist_ok=True)
     for name, stream in build.streams.items():
-        windows = [Text(data.window(stream, length, dice).tolist(), 0) for _ in range(CORPUS_TEXTS)]
+        windows = [Example(data.window(stream, length, dice).tolist(), 0) for _ in range(CORPUS_TEXTS)]
         examples.save(windows, folder / f"{name}.npz")
     documents = [text for split in build.texts.values() for text in split.train]
     beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(TARGET_TEXTS)]
-    written = list[Text]()
+    written = list[Example]()
     writer = Writer(load_target(str(build.out), build.options.device), beginnings)
     for text in itertools.islice(writer.texts(lambda drawn: False), TARGET_TEXTS):
         written.append(text)

@@ -7,8 +7,8 @@ from typing import Any
 import gradio as gr
 
 from ...messages import Refused
+from ...proof import SAMPLE_SIZES
 from ...traces.file import escaped
-from ...types import DRAWS
 from .. import recorded
 from ..components.drawn import drawn, ended, ENGINE, INSTANT, PRIVATE
 from ..request import check_certificate
@@ -22,7 +22,7 @@ def build(tab: gr.Tab) -> None:
         elem_id="certificate",
         server_functions=[recorded.recorded_certificates],
         text=prompts()["story"][0],
-        draws=list(DRAWS),
+        draws=list(SAMPLE_SIZES),
         said="",
         wrong=False,
         ended="",
