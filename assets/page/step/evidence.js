@@ -60,7 +60,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
     return [
       [
         createTitle(shown > 2 ? fillText(labels.gain, { gain: toFixed(plainMs / cycleMs) }) : labels.title),
-        createTable("sd-th-table", ["", ...labels.heads, html("td")], rows),
+        createTable("sd-th-table", [html("td"), ...labels.heads, html("td")], rows),
       ],
       [],
     ];
