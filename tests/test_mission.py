@@ -32,7 +32,7 @@ SHOWN = {
     "S10 assisted generation": "text:player.peer.done file:specdec/lanes/transformers.py command:run --peer",
     "S11 tokens per cycle": "text:theory.recursion.rule text:theory.recursion.closed part:theory/theory.recursion",
     "S12 throughput, speed-up": "text:theory.recursion.throughput part:theory/theory.curves",
-    "S13 the best K": "text:theory.table.why part:theory/theory.table part:theory/theory.map",
+    "S13 the best K": "text:theory.longer.draft part:theory/theory.table part:theory/theory.map",
     "S14 figures of introductions": "part:theory/theory.introductions part:theory/theory.atlas text:theory.atlas.needs "
     + " ".join(
         f"text:theory.introductions.list.{name}.answer"
@@ -40,7 +40,7 @@ SHOWN = {
     ),
     "S15 domain and temperature": "part:theory/theory.heat text:methods.domains.facts file:assets/results/methods.json",
     "S16 the memory wall": "part:theory/theory.roof text:theory.wall.measured file:assets/hardware.json",
-    "S17 where it is used": "text:guide.practice.uses text:theory.labels.edge text:theory.loses.wins",
+    "S17 where it is used": "text:guide.practice.uses text:theory.labels.edge text:theory.longer.wins",
     "S18 one tokenizer": "text:methods.questions.tokenizer file:specdec/families/published.py",
     "S19 times": "text:player.define.ttft text:player.define.tpot",
     "S20 engines": "text:guide.practice.notes.vllm text:guide.practice.notes.tgi text:guide.practice.notes.llama_cpp "

@@ -398,6 +398,7 @@ interface StepPage {
   part: Parts;
   current(): OpenCycle;
   passTime(): string;
+  plainStepMs(): number; // 0 without a plain lane
   cycles(): Cycle[];
   started(): Partial<Started>;
   rule(): string;

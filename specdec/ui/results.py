@@ -94,7 +94,9 @@ def chart(rows: list[Row]) -> Any:
     for cost, dash in ((1.0, "solid"), (1.5, "dash"), (2.0, "dot")):
         name, line = words["cost"].format(value=f"{cost:g}"), {"color": "#94a3b8", "dash": dash, "width": 1}
         figure.add_scatter(x=[0, longest], y=[0, longest / cost], name=name, mode="lines", line=line, hoverinfo="skip")
-    for number, drafter in enumerate(dict.fromkeys(row["drafter"] for row in rows)):
+    order = [cells[0] for value in temperatures(rows) for cells in speedups(rows, value)]  # as in the table
+    drafters = sorted(dict.fromkeys(row["drafter"] for row in rows), key=lambda name: order.index(method(name)))
+    for number, drafter in enumerate(drafters):
         here = sorted((row for row in rows if row["drafter"] == drafter), key=lambda row: row["temperature"])
         shape = SHAPES[number % len(SHAPES)]
         figure.add_scatter(

@@ -35,22 +35,24 @@ def test_the_target_of_the_page_comes_first(tmp_path, family, monkeypatch):
 
 def test_findings_name_the_fastest_and_the_slow():
     best, only, slow, alpha = results.findings(toyreport.report()["rows"])
-    assert best == "Most often among the fastest, of 4 columns: Draft model (3)."
+    assert best == "Most often among the fastest, of 4 pairs of text and temperature: Draft model (3)."
     assert only == "Faster by a tenth or more only on Code: Prompt lookup."
     assert "2 of 12" in slow and "Prompt lookup on Story at T = 0.8, with 0.80×" in slow
-    assert "each column" in alpha
+    assert "each pair" in alpha
     rows = [row for row in toyreport.report()["rows"] if row["drafter"] == "draft_model"]
     assert "None of the 4" in results.findings(rows)[1]
     rows = toyreport.report()["rows"]
     rows[0]["alpha"] = 1.0
-    assert results.findings(rows)[3].count("in 1 of 4 columns") == 1
+    assert results.findings(rows)[3].count("in 1 of the 4 pairs") == 1
 
 
 def test_all_are_among_the_fastest_whose_intervals_reach_the_best():
     rows = [toyreport.row(name, "story", 0.0, speedup) for name, speedup in (("medusa", 1.5), ("suffix", 1.4))]
     assert results.fastest(rows) == rows  # 1.35 to 1.50
     rows[1]["measured_speedup_interval"][1] = 1.49
-    assert results.fastest(rows) == rows[:1] and results.findings(rows)[0].endswith("of 1 columns: Medusa (1).")
+    assert results.fastest(rows) == rows[:1] and results.findings(rows)[0].endswith(
+        "of 1 pairs of text and temperature: Medusa (1)."
+    )
 
 
 def test_counts_agree_with_the_tables_at_their_rounding():
@@ -63,7 +65,7 @@ def test_counts_agree_with_the_tables_at_their_rounding():
     assert "1 of 12" in results.findings(rows)[-2] and "0.99×" in results.findings(rows)[-2]
     tied = [toyreport.row(name, "story", 0.0, 1.5) for name in ("medusa", "suffix")]
     tied[0]["alpha"], tied[1]["measured_speedup"] = 0.9, 1.501  # the same, as both are shown
-    assert "each column" in results.findings(tied)[-1]
+    assert "each pair" in results.findings(tied)[-1]
 
 
 def test_the_table_holds_every_row_and_speed_ups_stand_by_method_and_text_the_fastest_first():
@@ -122,9 +124,15 @@ def test_the_chart_holds_every_speed_up_over_its_tokens_per_cycle():
     assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
 
 
-def test_the_chart_tells_methods_apart_and_samples_hollow():
-    traces = results.chart(toyreport.report()["rows"]).data[3:]
-    assert [trace.name for trace in traces] == ["Prompt lookup", "Draft model", "Medusa tree"]
+def test_the_chart_lists_methods_as_the_table_does_and_samples_hollow():
+    rows = toyreport.report()["rows"]
+    kept = [results.method(row["drafter"]) for row in rows]
+    traces = results.chart(rows).data[3:]
+    assert (
+        [trace.name for trace in traces]
+        == [cells[0] for cells in results.speedups(rows, 0.0)]
+        != [*dict.fromkeys(kept)]
+    )
     assert len({(trace.marker.color, trace.marker.symbol[0]) for trace in traces}) == 3
     hollow = [[name.endswith("-open") for name in trace.marker.symbol] for trace in traces]
     assert hollow == [[False, False, True, True]] * 3

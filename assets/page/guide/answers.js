@@ -6,8 +6,6 @@ import { toFixed } from "#page/race/format.js";
 import { GUIDE_URL, createLead, createFold, createColumns, createSourceNote, tabOpener } from "#page/guide/prose.js";
 import { expectedAccepted } from "#page/theory/formulas.js";
 
-/* -- the acceptance of a run as three figures -- */
-
 const EXAMPLE = { name: "rate", value: 0.4, k: 4 }, // accepted / drafted, as a server's log might report it
   MAX_K = 64; // drafted tokens per cycle
 
@@ -36,8 +34,6 @@ export function convert(/** @type {string} */ name, /** @type {number} */ value,
     tau: accepted + 1,
   };
 }
-
-/* -- the list -- */
 
 export const GROUPS = {
   works: ["serial", "behind", "meaning", "optimal", "siblings", "eagle3", "dflash", "domain"],

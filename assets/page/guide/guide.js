@@ -151,7 +151,7 @@ export function mount(element, props, _watch, _trigger, server) {
   part.nav.append(...links);
   part.body.append(...pages);
   const searchBox = createSearchBox(texts, tabs, server, root, showHits);
-  part.nav.before(/** @type {Node} */ (root.querySelector("[data-section=start]"))); // on every sub-page
+  part.nav.before(/** @type {Node} */ (root.querySelector("[data-section=start]")));
   part.nav.after(searchBox.box);
   part.body.append(searchBox.others);
   showPage(0);

@@ -36,10 +36,10 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
         {},
         html("legend", {}, number + 1 + ". " + ask),
         html("div", { class: "sd-gd-options" }, options),
-        answerText,
       ),
+      answerText,
     );
   }
 
-  return [createLead(texts.lead), html("ol", { class: "sd-gd-two sd-gd-quiz" }, texts.list.map(createQuestion))];
+  return [createLead(texts.lead), html("ol", { class: "sd-gd-quiz" }, texts.list.map(createQuestion))];
 }

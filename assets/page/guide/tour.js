@@ -27,8 +27,6 @@ function mountTour(element, props, server, player) {
     frameId: 0,
   };
 
-  /* -- what the steps can do with the page -- */
-
   const findShown = (/** @type {string} */ selector) =>
     [...document.querySelectorAll(selector)].find((node) => node.getClientRects().length) || null;
   const press = (/** @type {string} */ selector) => {
@@ -58,8 +56,6 @@ function mountTour(element, props, server, player) {
       player.dispatchEvent(new Event("sd-step-through"));
     },
   };
-
-  /* -- starting and ending -- */
 
   /* Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
   async function startTour(/** @type {HTMLElement | null} */ opener) {
@@ -105,8 +101,6 @@ function mountTour(element, props, server, player) {
     ).focus({ preventScroll: true });
   }
 
-  /* -- the text of a step -- */
-
   function paint() {
     const step = STEPS[view.step],
       stepTexts = texts.steps[step.id];
@@ -129,8 +123,6 @@ function mountTour(element, props, server, player) {
     part.panel.dataset.place = innerWidth < NARROW_PX ? "sheet" : CORNERS[0];
   }
 
-  /* -- following the widget of a step -- */
-
   function followWidget() {
     const step = STEPS[view.step];
     if (!step) return;
@@ -145,7 +137,7 @@ function mountTour(element, props, server, player) {
       const hadFocus = document.activeElement === part.show;
       view.isDone = true;
       paint();
-      if (hadFocus) part.next.focus({ preventScroll: true }); // the pressed button is gone
+      if (hadFocus) part.next.focus({ preventScroll: true });
       part.announce.textContent = part.task.textContent;
     }
   }
@@ -182,8 +174,6 @@ function mountTour(element, props, server, player) {
       height: toPx(box.bottom - box.top + 2 * RING_GAP),
     });
   }
-
-  /* -- event handlers -- */
 
   function handleKey(/** @type {any} */ event) {
     if (event.altKey || event.ctrlKey || event.metaKey || (view.step < 0 && event.key !== "Escape")) return;

@@ -85,8 +85,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
     part.place.textContent = view.running ? texts.rail.starting : recordedPairs[view.pair] ? texts.nothing : "";
   }
 
-  /* -- the controls -- */
-
   function paintControls() {
     paintMistakes();
     pressPair(view.pair);
@@ -160,8 +158,6 @@ function mountLossless(element, props, watch, trigger, server, player) {
       draw();
     });
   }
-
-  /* -- fixed labels and event handlers -- */
 
   const pressPair = createChoice(part.pair, Object.entries(texts.rail.pairs), (pair) => setChoice({ pair }));
 

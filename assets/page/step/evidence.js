@@ -1,6 +1,8 @@
 /* Draws a sub-step's distributions and, beside them, a draft's test or the target's token. */
 
-import { html, createLegend } from "#page/race/html.js";
+import { html, createLegend, createRow, createTable } from "#page/race/html.js";
+import { createBarCell } from "#page/theory/axes.js";
+import { toFixed, formatDuration } from "#page/race/format.js";
 import { fillText, formatPiece } from "#page/race/text.js";
 import { BLOCK_VERIFICATION } from "#page/race/run.js";
 import { REJECTION_SAMPLING, TYPICAL_ACCEPTANCE, firstSiblingOf } from "#page/step/judge.js";
@@ -28,16 +30,47 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   }
 
   function paint() {
-    const [left, right] = view.step === "own" && current().targetToken ? targetEvidence() : testEvidence();
+    const shown = ["draft", "check", "commit"].indexOf(String(view.step)) + 1,
+      [left, right] = shown
+        ? timeEvidence(shown)
+        : view.step === "own" && current().targetToken
+          ? targetEvidence()
+          : testEvidence();
     part.left.replaceChildren(.../** @type {Node[]} */ (left));
     part.right.replaceChildren(.../** @type {Node[]} */ (right));
+  }
+
+  /* Lists the times of the first `shown` of draft, check and commit, above plain decoding's. */
+  function timeEvidence(/** @type {number} */ shown) {
+    const { cycle, changed, gained } = current(),
+      { drafting, check, endMs } = cycle,
+      labels = texts.time,
+      stepMs = page.plainStepMs();
+    if (!drafting || !check || !stepMs || changed) return [[], []];
+    const cycleMs = endMs - drafting.start,
+      plainMs = stepMs * (shown > 2 ? gained : 1),
+      times = [drafting.end - drafting.start, check.end - check.start, cycleMs].slice(0, shown);
+    const rows = [...times, plainMs].map((ms, i) =>
+      createRow(labels.rows[i < shown ? i : shown > 2 ? 4 : 3], [
+        formatDuration(ms),
+        toFixed(ms / stepMs, 1),
+        createBarCell(ms / Math.max(cycleMs, stepMs * gained), i === shown),
+      ]),
+    );
+    return [
+      [
+        createTitle(shown > 2 ? fillText(labels.gain, { gain: toFixed(plainMs / cycleMs) }) : labels.title),
+        createTable("sd-th-table", [html("td"), ...labels.heads, html("td")], rows),
+      ],
+      [],
+    ];
   }
 
   function testEvidence() {
     const node = focusedNode(),
       labels = texts.position,
       notation = texts.notation[view.notation];
-    if (node === null || view.step === "commit" || !current().verdict.trials[node]) return [[], []];
+    if (node === null || !current().verdict.trials[node]) return [[], []];
     if (current().cycle.served) return serverViews.evidence(current().cycle.drafts[node], part.left.clientWidth);
     const { cycle, verdict } = current(),
       draft = cycle.drafts[node],

@@ -16,7 +16,9 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       labels = texts.grid,
       hasPassed = stepIndex >= steps.indexOf("check");
     const hotClass = (/** @type {number} */ node) => (view.step === node ? " sd-hot" : ""),
-      showsTarget = targetToken && stepIndex >= steps.indexOf("own");
+      showsTarget = targetToken && stepIndex >= steps.indexOf("own"),
+      replaced =
+        showsTarget && targetToken.state === "resampled" && !cycle.tree && cycle.drafts[states.indexOf("rejected")];
     const label = (/** @type {string} */ name, /** @type {string} */ sub, figure = "") =>
         html("div", { class: "sd-rl" }, name, html("small", {}, sub), html("small", {}, figure)),
       cell = (/** @type {string} */ cls, /** @type {Child[]} */ ...inner) =>
@@ -32,9 +34,12 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           html("span", {}, cycle.served ? texts.served.no_q : formatChance(cycle.drafts[node].q)),
         ),
       ),
-      nodes.length && !cycle.tree && targetToken && !showsTarget
-        ? cell("sd-ghost", html("span", {}, labels.if_all))
-        : cell(""),
+      cell(
+        "sd-ghost",
+        replaced
+          ? html("span", {}, fillText(labels.instead, { x: formatPiece(replaced.piece) }))
+          : nodes.length && !cycle.tree && targetToken && !showsTarget && html("span", {}, labels.if_all),
+      ),
       label(labels.target, labels.target_sub, view.notation === "plain" ? notation.q_short : notation.p_short),
       html(
         "div",
@@ -45,7 +50,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         }),
       ),
       ...nodes.map((node) => cell("sd-places" + hotClass(node), hasPassed && chanceOf(node))),
-      cell("sd-places", hasPassed && likeliestAfter(nodes)),
+      cell("sd-places", hasPassed && !replaced && likeliestAfter(nodes)),
       label(
         labels.verdict,
         verdict.rule === BLOCK_VERIFICATION
@@ -71,7 +76,6 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
     return cycle.served && p == null ? "–" : formatChance(p);
   }
 
-  /* Names what the target ranks highest after the last draft. */
   function likeliestAfter(/** @type {number[]} */ nodes) {
     const { cycle } = current(),
       next = cycle.drafts[nodes.length],

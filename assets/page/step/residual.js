@@ -10,7 +10,6 @@ import { formatFigure, createMark, createNote, createFormula } from "#page/step/
 export function createResidualCharts(/** @type {StepPage} */ { texts, view, current }) {
   const sampledToken = () => current().targetToken && current().targetToken.sample;
 
-  /* Draws p and q of the shown tokens: what they share, and by how much one is higher. */
   function drawAreas(/** @type {Draft} */ draft, /** @type {number} */ weight, /** @type {number} */ width) {
     const { shown, rest } = rowsToShow(draft, rankDrawnFirst(sampledToken()), weight),
       rows = [...shown.filter((row) => row.p != null && row.q != null), { isRest: true, ...rest }],

@@ -5,6 +5,7 @@
 import { html, createButton, findParts } from "#page/race/html.js";
 import { speculativeOf, startedOf, findFirstRejection, isGreedy as isGreedyRun } from "#page/race/run.js";
 import { isCoinDecided } from "#page/race/cycle.js";
+import { figuresAt } from "#page/race/measure.js";
 import { createReader, readLog } from "#page/race/log.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { formatDuration, clamp } from "#page/race/format.js";
@@ -43,8 +44,6 @@ function mountStepper(element, props, server, player) {
     current = /** @type {any} */ (null),
     clearTimer = /** @type {any} */ (0);
 
-  /* -- the run, and the state of this tab -- */
-
   function showRun() {
     const shown = player.run();
     if (sampledRun && sampledRun.insteadOf !== shown) sampledRun = null;
@@ -61,7 +60,6 @@ function mountStepper(element, props, server, player) {
     draw();
   }
 
-  /* Loads a run with temperature > 0, in which coins decide. */
   async function loadSampledRun() {
     if (!root.clientWidth) return;
     requested = true;
@@ -94,6 +92,10 @@ function mountStepper(element, props, server, player) {
 
   const cycles = () => speculativeOf(run).cycles;
   const started = () => startedOf(run);
+  const plainStepMs = () => {
+    const { endMs, passes } = figuresAt(run, Infinity).plain;
+    return endMs / passes || 0;
+  };
   const rule = () => started().rule || REJECTION_SAMPLING;
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
@@ -153,8 +155,6 @@ function mountStepper(element, props, server, player) {
     if (top < part.bar.getBoundingClientRect().bottom || top > innerHeight - 120) part.say.scrollIntoView();
   }
 
-  /* -- moving -- */
-
   function goTo(/** @type {number} */ cycle, /** @type {Step | null} */ step, byHand = true) {
     Object.assign(view, { cycle: clamp(cycle, 0, cycles().length - 1), choice: {}, step, coin: null });
     if (byHand) draw(true);
@@ -186,8 +186,6 @@ function mountStepper(element, props, server, player) {
       draw(true);
     });
 
-  /* -- the head -- */
-
   function paintHead() {
     part.title.textContent = fillText(texts.title, { cycle: view.cycle + 1, cycles: cycles().length });
     part.hint.replaceChildren(
@@ -208,7 +206,6 @@ function mountStepper(element, props, server, player) {
     );
   }
 
-  /* Creates a link to the next cycle that ends in `state` (replacement or bonus). */
   function createShortcut(/** @type {"resampled" | "bonus"} */ state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
@@ -229,8 +226,6 @@ function mountStepper(element, props, server, player) {
   /** @param {string} label @param {string} cls @param {Act} act */
   const createPress = (label, cls, act) => createButton(label, () => pauseAnd(act), cls);
 
-  /* -- the parts and the event handlers -- */
-
   /** @type {StepPage} */
   const page = {
     texts,
@@ -240,6 +235,7 @@ function mountStepper(element, props, server, player) {
     part,
     current: () => current,
     passTime: () => (current.cycle.check ? formatDuration(current.cycle.check.end - current.cycle.check.start) : "–"),
+    plainStepMs,
     cycles,
     started,
     rule,

@@ -26,7 +26,6 @@ export function createTrials(/** @type {StepPage} */ { texts, view, current, isG
     svgText(clamp(x, 34, width - 34), 8, label, "sd-b", "middle"),
   ];
 
-  /* Draws a strip from 0 to 1: green accepts, hatched rejects, a pin marks the coin u. */
   function drawCoin(/** @type {Trial} */ trial, /** @type {number} */ width) {
     const hatch = createHatch(),
       { u, chance } = trial,

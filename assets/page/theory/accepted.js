@@ -2,7 +2,7 @@
 
 import { html } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";
-import { fillText, joinSentences } from "#page/race/text.js";
+import { fillText } from "#page/race/text.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import { expectedAccepted, acceptedDistribution, throughput, breakEven } from "#page/theory/formulas.js";
 import { range } from "#page/theory/format.js";
@@ -84,27 +84,10 @@ export function createAcceptedDrafts({ texts, part, settings, createFrame, measu
         fillText(labels.throughput, speeds),
       ].map((row) => html("p", {}, createSubscripts(row))),
     );
-    const v = checkCost(1),
-      neededAlpha = breakEven(settings.c, v, settings.o),
-      breakEvenTexts = texts.break_even,
-      costs = {
-        c: toFixed(settings.c, 3),
-        v: toFixed(v),
-        o: toFixed(settings.o, 3),
-        need: toFixed(neededAlpha),
-        alpha: toFixed(settings.alpha),
-      };
-    part.breakeven.textContent = joinSentences(
-      fillText(
-        neededAlpha > 1
-          ? breakEvenTexts.never
-          : settings.alpha > neededAlpha
-            ? breakEvenTexts.pays
-            : breakEvenTexts.loses,
-        costs,
-      ),
-      fillText(breakEvenTexts.free, costs),
-    );
+    part.breakeven.textContent = fillText(texts.break_even, {
+      need: toFixed(breakEven(settings.c, checkCost(1), settings.o)),
+      alpha: toFixed(settings.alpha),
+    });
   }
 
   const createSubscripts = (/** @type {string} */ row) =>

@@ -26,7 +26,7 @@ export function createCurves({
 }) {
   function paintCurves() {
     const isWide = widths.curves > 560,
-      frame = createFrame("curves", isWide ? 380 : 340, texts.curves.aria, {
+      frame = createFrame("curves", isWide ? 360 : 340, texts.curves.aria, {
         right: isWide ? 62 : 52,
       }),
       { chart } = frame,
@@ -64,6 +64,13 @@ export function createCurves({
     );
     paintPoints(frame, x, y);
     part.curves.replaceChildren(chart);
+    const { k, c, v, o } = settings,
+      sum = `${k} × ${toFixed(c, 3)} + ${toFixed(v)} + ${toFixed(o, 3)} = ${toFixed(k * c + v + o)}`;
+    part.longer.replaceChildren(
+      html("b", {}, fillText(texts.longer.cost, { sum })),
+      " ",
+      joinSentences(sayNext(k), texts.longer.wins),
+    );
   }
 
   /** Marks the current and the best K, and keeps their labels apart. @param {Frame} frame @param {Scale} x
@@ -135,21 +142,23 @@ export function createCurves({
       html("tbody", {}, ks.map(row)),
     );
     part.tablesub.textContent = best
-      ? joinSentences(fillText(texts.table.sub, { k: best }), whyNotLonger(best))
+      ? joinSentences(fillText(texts.table.sub, { k: best }), best < LARGEST_K && sayNext(best))
       : texts.table.none;
   }
 
-  function whyNotLonger(/** @type {number} */ k) {
-    if (k >= LARGEST_K) return "";
+  /* Says what one draft more than `k` would give and cost. */
+  function sayNext(/** @type {number} */ k) {
     const gained = settings.alpha ** (k + 1),
-      cost = settings.c + checkCost(k + 1) - checkCost(k);
-    return fillText(texts.table.why, {
-      next: k + 1,
-      brings: toFixed(gained),
-      costs: toFixed(cost),
-      rate: toFixed(gained / cost),
-      now: toFixed(speedupAt(k)),
-    });
+      cost = settings.c + checkCost(k + 1) - checkCost(k),
+      values = {
+        next: k + 1,
+        brings: toFixed(gained),
+        costs: toFixed(cost),
+        rate: cost ? toFixed(gained / cost) : "∞",
+        now: toFixed(speedupAt(k)),
+      };
+    const verdict = fillText(gained > cost * speedupAt(k) ? texts.longer.pays : texts.longer.loses, values);
+    return fillText(texts.longer.draft, { ...values, verdict });
   }
 
   return { curves: paintCurves, table: paintTable };

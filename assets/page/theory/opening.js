@@ -51,9 +51,7 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
       bytes: formatBytes((weightsRead(target, 1) * settings.bits) / 8),
       cache: formatBytes(cacheBytes(target, settings.context)),
       reading: formatSeconds(reading),
-      one: formatSeconds(computing(1)),
       rows,
-      all: formatSeconds(computing(rows)),
       v: toFixed(settings.v),
     };
     const width = widths.wall,
@@ -212,6 +210,5 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
   }
 
   buildMap();
-  part.loses.append(html("b", {}, texts.loses.rule), " ", texts.loses.wins);
   return { wall: paintWall, heat: paintHeat, rules: paintRules };
 }

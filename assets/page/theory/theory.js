@@ -75,8 +75,6 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     createAtlas(page, JSON.parse(props.claims), reports),
   );
 
-  /* -- the run -- */
-
   function readRun() {
     const run = player.run();
     measured = run ? measureRun(run) : null;
@@ -125,10 +123,8 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     return bestK(settings.alpha, settings.c, checkCost, settings.o, LARGEST_K);
   }
 
-  /* -- painting from the state -- */
-
   function measureWidths() {
-    if (!root.clientWidth) return; // a hidden tab does not draw
+    if (!root.clientWidth) return;
     for (const name of Object.keys(painters))
       widths[name] = part[name].closest("details:not([open])") ? 0 : part[name].clientWidth;
     readRun();
@@ -143,7 +139,7 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
   function paintSliders() {
     for (const [name, digits] of Object.entries(SLIDERS)) {
       part[name].value = settings[name];
-      part[name + "value"].textContent = toFixed(settings[name], digits);
+      part[name + "value"].textContent = toFixed(settings[name], name === "alpha" && settings.usesRun ? 3 : digits);
     }
     pressGrowth(settings.costGrows ? "grows" : "same");
     const isLive = measured && player.run().header.source === "live";
@@ -159,8 +155,6 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
       };
     part.headline.textContent = fillText(speedupNow >= 1 ? texts.headline.faster : texts.headline.slower, values);
   }
-
-  /* -- fixed labels and event handlers -- */
 
   for (const [name, label] of Object.entries(texts.labels)) part[name].textContent = label;
   for (const name of ["controls", "growth"]) part[name].setAttribute("aria-label", texts.aria[name]);

@@ -1,6 +1,7 @@
 """The other tabs: their sections open and are drawn, and what is computed follows what is chosen."""
 
 import json
+import re
 
 import pytest
 
@@ -98,6 +99,13 @@ def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(open_page):
     page.locator(".sd-steps button", has_text="Check all").click()
     chances = page.locator(".sd-places").all_inner_texts()
     assert len(chances) > 1 and all(chances[:-1])  # under the pass that gives them
+    for name, rows in (("Draft", 2), ("Check all", 3), ("Commit", 4)):  # times, the last of plain decoding
+        page.locator(".sd-steps button", has_text=name).click()
+        assert page.locator(".sd-tell tbody tr").count() == rows
+        assert (box := page.locator(".sd-tell table").bounding_box()) and box["y"] + box["height"] <= 800
+    expect(page.locator(".sd-tell h3")).to_contain_text("times as fast as plain decoding")
+    rejected = page.locator(".sd-grid3 .sd-rejected").first.inner_text()
+    assert page.inner_text(".sd-ghost").removeprefix("in place of “").removesuffix("”") in rejected
     for name in ("Judge 1", "Replace"):
         page.locator(".sd-steps button", has_text=name).click()
         for chart in page.locator(".sd-tell > div > svg").all():
@@ -188,11 +196,13 @@ def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the
         return page.locator(f".sd-theory [data-part={name}]")
 
     expect(part("headline")).not_to_be_empty()
-    for name, value in {"alphavalue": "0.67", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
+    for name, value in {"alphavalue": "0.667", "kvalue": "3", "cvalue": "0.250", "vvalue": "1.00"}.items():
         expect(part(name)).to_have_text(value)
-    for chart, text in (("wall", "wallfirst"), ("curves", "loses")):  # what is drawn stands before what is said of it
+    for chart, text in (("wall", "wallfirst"), ("curves", "longer")):  # what is drawn stands before what is said of it
         assert part(chart).bounding_box()["y"] < part(text).bounding_box()["y"]
     expect(part("curves")).to_contain_text("measured 1.44×")
+    assert "A cycle costs K·c + v + o = 3 × 0.250 + 1.00 + " in part("longer").inner_text()
+    assert re.search(r"Draft 4 stays only if .* (more|less) than the \d", part("longer").inner_text())
     for heading in ("Which K?", "Formula and clock"):
         open_fold(page, heading)
     expect(part("measuredsay")).to_contain_text("Measured 1.44× lies inside")
@@ -254,6 +264,16 @@ def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page)
     expect(page.locator(".sd-gd-why").first).to_contain_text("Not quite. 4: Three drafts and the bonus token.")
     folds = page.locator("[data-section] > .sd-fold")
     assert folds.evaluate_all("(folds) => folds.filter((fold) => fold.open).length") == 1
+
+
+def test_an_answer_of_the_quiz_moves_no_question(open_page):
+    page = open_page(1280, 800, query="?tab=guide#quiz", reduced_motion="reduce")
+    heights = "(all) => all.map((one) => one.offsetHeight)"
+    before = page.locator(".sd-gd-quiz li").evaluate_all(heights)
+    for question in page.locator(".sd-gd-quiz li").all():
+        question.locator("input").first.check()
+    assert all(page.locator(".sd-gd-why").all_inner_texts())
+    assert page.locator(".sd-gd-quiz li").evaluate_all(heights) == before
 
 
 def open_guide(page, sub_page="Ask"):
