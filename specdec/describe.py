@@ -34,7 +34,7 @@ def verification(
         fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
         fields["p"] = float(rows[last + 1][verdict.token])
         if len(proposal) and proposal.is_chain:
-            sample = noise.categorical(rows[-1], ("own", len(proposal) - 1))
+            sample = noise.categorical(rows[-1], ("own", len(proposal)))
             fields["bonus"] = distribution(rows[-1], piece, likeliest(rows[-1]), sample)
     return fields
 
@@ -53,7 +53,7 @@ def positions(
         trial = trials.get(node) or Trial(node, token, float(p[token]), float(q[token]), None, False)
         position = Position(node, token, piece(token), status, trial.p, trial.q, trial.u, h=trial.h)
         if noise is not None:
-            draw = partial(noise.categorical, key=("own", proposal.depth(node) - 2))
+            draw = partial(noise.categorical, key=("own", proposal.depth(node) - 1))
             position = describe_position(position, p, q, weight, verdict.token, piece, draw)
             chance = next(chances, None)
             position = replace(with_siblings(position, proposal, rows), block=chance if position.h is None else None)

@@ -37,10 +37,11 @@ class HostExecutor:
         self.task, self.drafter, self.eager, self.on_read = task, task.drafter, eager, on_read
         self.sampler = sampler or task.rule.sampler(task.params.seed)
         self.cache: Any = None  # the target's; `allocated` makes it
+        self.limit = 0  # tokens that the text can have
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        self.cache = self.task.target.new_cache(limit + MAX_DRAFT_TOKENS)
+        self.cache, self.limit = self.task.target.new_cache(limit + MAX_DRAFT_TOKENS), limit
         yield
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
@@ -59,7 +60,8 @@ class HostExecutor:
         cache.keep(len(tokens), verdict.path)  # removes drafts off this path
         verify_s = time.perf_counter() - start
         prefill_s = 0.0
-        if is_prefill:  # the drafter reads the prompt now, since heads read the target's states
+        # Heads read the prompt with the target's states. A draft needs room for it and for the target's own tokens.
+        if is_prefill and self.task.k and len(tokens) + 2 < self.limit:
             _, prefill_s, failure = self.draft(tokens, 0)
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, draft_s, verify_s, prefill_s, failure)

@@ -165,7 +165,7 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
                 number = transcript.cycle
                 noise.at(len(tokens))
                 # Leave room for the target's own token after the draft.
-                k = min(task.k, transcript.remaining - 1) if number else 0
+                k = min(task.depth, transcript.remaining - 1) if number else 0
                 start = watch.elapsed
                 with watch, torch_threads(task.resources.threads), torch.inference_mode():
                     cycle = executor.cycle(tokens, k)

@@ -114,10 +114,7 @@ class Call:
             if not self._process.turn.acquire(timeout=HEARTBEAT_S):
                 return None
             self._number = self._process.calls = self._process.calls + 1
-            self._process.start()
-            assert self._process.connection
-            self._process.connection.send((self._number, *self._message))
-            self._last_sign = time.monotonic()
+            self._send()
         connection = self._process.connection
         assert connection
         if not connection.poll(HEARTBEAT_S):
@@ -130,12 +127,20 @@ class Call:
         if kind == "last":  # the process ends after this call
             self._process.close()
         if number != self._number:
+            if kind == "last":
+                self._send()  # to a new process
             return None
         if kind == "item":
             return content
         if content is not None:
             raise content
         raise StopIteration
+
+    def _send(self) -> None:
+        self._process.start()
+        assert self._process.connection
+        self._process.connection.send((self._number, *self._message))
+        self._last_sign = time.monotonic()
 
     def close(self) -> None:
         """End the call, without waiting for the engine, which stops after its next answer."""

@@ -27,7 +27,7 @@ class SampleAndMatch(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
         while True:
-            token = sampler.categorical(rows[node + 1], ("own", len(path) - 1))
+            token = sampler.categorical(rows[node + 1], ("own", len(path)))
             matching = [child for child in proposal.children(node) if proposal.tokens[child] == token]
             if not matching:
                 return verdict_without_coins(proposal, rows, path, token)
@@ -82,7 +82,7 @@ class BlockVerification(Rule):
             distribution = self.residual(weights[length], rows[length], distributions[length], tokens[length])
         kind: Kind = "bonus" if length == n else "resampled"
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, chances[i]) for i in range(n))
-        token = sampler.categorical(distribution, ("own", length - 1))
+        token = sampler.categorical(distribution, ("own", length))
         return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
@@ -108,7 +108,7 @@ class TypicalAcceptance(Rule):
                 plausible.append(node)
         last = max(plausible, key=proposal.depth)
         path = proposal.tree.path(last)
-        token = sampler.categorical(rows[last + 1], ("own", len(path) - 1))
+        token = sampler.categorical(rows[last + 1], ("own", len(path)))
         return verdict_without_coins(proposal, rows, path, token)
 
     def is_plausible(self, proposal: Proposal, rows: Tensor, node: int) -> bool:

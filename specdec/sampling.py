@@ -20,8 +20,8 @@ MIN_TEMPERATURE = MIN_TOP_P = 1e-30  # lower ones are raised to it, because floa
 class Sampler(Protocol):
     """Draws tokens and tosses coins. `key` names the decision, because the noise of some samplers depends on it.
 
-    ("draft", i): draw a drafted token at level i; level 0 follows the text directly. ("own", i): draw the target's own
-    token after level i; i = -1 means directly after the text. ("accept", node): toss the coin for a drafted token.
+    ("draft", i): draw a token after i drafted ones. ("own", i): draw the target's own token after i drafted ones.
+    ("accept", node): toss the coin for a drafted token.
     """
 
     def at(self, length: int) -> None:
@@ -73,8 +73,7 @@ class SharedNoiseSampler(Sampler):
         self._noise = {position: noise for position, noise in self._noise.items() if position >= length}
 
     def categorical(self, probs: Tensor, key: tuple[str, int]) -> int:
-        kind, level = key
-        position = self._length + level + (kind == "own")
+        position = self._length + key[1]
         if position not in self._noise:
             self._noise[position] = self.noise(position, len(probs)).to(probs.device)
         return int(argmax((probs.double().log() + self._noise[position])[None]))

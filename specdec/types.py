@@ -28,9 +28,9 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def check_k(k: int) -> None:
-    """Raise Refused unless 0 ≤ `k` ≤ MAX_DRAFT_TOKENS."""
-    if not 0 <= k <= MAX_DRAFT_TOKENS:
-        raise Refused(f"k must lie between 0 and {MAX_DRAFT_TOKENS}, not {k}")
+    """Raise Refused unless `k` is a whole number from 0 to MAX_DRAFT_TOKENS."""
+    if not isinstance(k, int) or not 0 <= k <= MAX_DRAFT_TOKENS:
+        raise Refused(f"k must be a whole number between 0 and {MAX_DRAFT_TOKENS}, not {k!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,5 +73,4 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        # Levels count from 0, depths from 1.
-        return sampler.categorical(p, ("own", proposal.depth(node) - 1))
+        return sampler.categorical(p, ("own", proposal.depth(node)))

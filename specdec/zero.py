@@ -67,6 +67,7 @@ class ZeroProcess(EngineProcess):
             log.warning("no shared GPU: %s", reason)
             if has_begun:
                 raise ProcessDied(reason) from error
+            broken = None  # its run begins anew
             yield Step("ask", text=reason)
             yield from super().call("run", *arguments)
         if broken:
@@ -76,17 +77,18 @@ class ZeroProcess(EngineProcess):
         self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
     ) -> Generator[Any, None, None]:
         """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
-        limit, since = duration_s(request) - MARGIN_S, time.monotonic()
+        deadline, is_late = time.monotonic() + duration_s(request) - MARGIN_S, False
         torch.set_num_threads(1)
         try:
             started = self._engine.start(request, measure=False, kind=kind)
             yield started.choice
             with contextlib.closing(lines_of(started, translate)) as texts:
                 for text in texts:
-                    yield text
-                    if time.monotonic() - since > limit:
-                        yield TimeoutError(limit)
+                    if is_late:
+                        yield TimeoutError()
                         return
+                    yield text
+                    is_late = time.monotonic() > deadline
         except Exception as error:
             yield explain(error, [self._engine])
         finally:

@@ -173,7 +173,7 @@ def test_bad_input_gets_one_sentence(capsys, arguments: list[str], advice: str) 
     [
         (["run", " "], "prompt is empty"),
         (["a\ud800b"], "half of a character"),
-        (["x", "-k", "-1"], "k must lie between 0 and 64"),
+        (["x", "-k", "-1"], "k must be a whole number between 0 and 64"),
         (["x", "--rule", "magic"], "there is no rule 'magic'; choose from rejection"),
         (["x", "--drafter", "magic"], "there is no drafter 'magic'; choose from draft_model"),
         (["x", "--drafter", "eagle3:tree", "--rule", "block"], "judges chains only"),

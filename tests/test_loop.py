@@ -311,6 +311,23 @@ def test_of_tokens_that_cannot_be_decoded_no_byte_is_shown() -> None:
     assert end(run(task(Oracle(), token_bytes=lambda token: next(data)))).text == "a"
 
 
+def test_a_drafter_reads_the_prompt_only_if_a_draft_can_follow_and_loses_none_there() -> None:
+    asked = list[int]()
+
+    class Reader(Oracle):
+        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+            asked.append(k)
+            if not k:
+                raise RuntimeError("it cannot read the prompt")
+            return super().propose(tokens, k, params, sampler)
+
+    for max_tokens, expected in ((1, []), (2, []), (3, [0, 1])):
+        asked.clear()
+        events = run(task(Reader(), k=4, params=replace(WARM, max_tokens=max_tokens)))
+        assert asked[:2] == expected and lost_drafts(events, SPECULATIVE) == 0
+        assert sum(isinstance(event, Failed) for event in events) == len(expected[:1])
+
+
 def test_a_drafter_that_recovers_stays_on() -> None:
     events = run(task(Broken(BAD["raises"], recovers=True)))
     assert ids(events) == GREEDY_TEXT
@@ -430,8 +447,9 @@ def test_the_clock_adds_up() -> None:
 def test_limits_of_a_task() -> None:
     assert task().k == 4 and len(ids(run(task(k=64)))) == 40
     check_proposal(Proposal((1,) * 64, (-1,) * 64), 1, 12)
-    with pytest.raises(ValueError, match="between 0 and 64"):
-        run(task(k=65))
+    for k in (65, 2.5):
+        with pytest.raises(ValueError, match="whole number between 0 and 64"):
+            run(task(k=k))
     for most, reason in ((1, "length"), (40, "context")):
         events = run(task(prompt=(0,) * 255, params=replace(GREEDY, max_tokens=most)))
         assert len(ids(events)) == 1 and end(events).reason == reason
@@ -469,6 +487,6 @@ def test_an_example_is_drawn_with_the_noise_of_its_place() -> None:
                 drafted = [one.token for one in event.positions[:level]]
                 distribution = probabilities(TARGET.logits((*text, *drafted))[None], WARM)[0]
                 assert position.target is not None and position.target.sample is not None
-                assert position.target.sample.token == noise.categorical(distribution, ("own", level - 1))
+                assert position.target.sample.token == noise.categorical(distribution, ("own", level))
         if isinstance(event, Committed):
             text += event.tokens

@@ -284,6 +284,14 @@ def test_after_an_error_that_stays_on_the_gpu_the_next_call_has_another_process(
     assert second != first
 
 
+def test_a_call_after_one_that_was_stopped_while_it_spoiled_the_gpu_is_answered(toy) -> None:
+    spoiling = toy.call("spoil")
+    while next(spoiling) is None:
+        pass
+    spoiling.close()
+    assert len(items(toy.call("fine"))) == 1
+
+
 def test_an_error_of_a_program_is_no_sentence_for_visitors(toy) -> None:
     with pytest.raises(RuntimeError, match="UnicodeEncodeError: 'utf-8' codec can't encode"):
         items(toy.call("half"))

@@ -149,7 +149,7 @@ def test_two_distributions_agree_as_often_as_the_theory_says() -> None:
     sampler, draws, same = SharedNoiseSampler(1), 20_000, 0
     for length in range(draws):
         sampler.at(length)
-        same += sampler.categorical(q, ("draft", 0)) == sampler.categorical(p, ("own", -1))
+        same += sampler.categorical(q, ("draft", 0)) == sampler.categorical(p, ("own", 0))
     assert abs(same / draws - expected) < 5 * (expected * (1 - expected) / draws) ** 0.5
 
 
@@ -227,9 +227,9 @@ class Scripted(Sampler):
 @pytest.mark.parametrize(
     ("coins", "kind", "asked"),
     [
-        ([True], "bonus", [("accept", 1), ("own", 1)]),
-        ([False, True], "resampled", [("accept", 1), ("accept", 0), ("own", 0)]),
-        ([False, False], "resampled", [("accept", 1), ("accept", 0), ("own", -1)]),
+        ([True], "bonus", [("accept", 1), ("own", 2)]),
+        ([False, True], "resampled", [("accept", 1), ("accept", 0), ("own", 1)]),
+        ([False, False], "resampled", [("accept", 1), ("accept", 0), ("own", 0)]),
     ],
 )
 def test_a_block_is_judged_from_its_end(coins: list[bool], kind: str, asked: list[tuple[str, int]]) -> None:
@@ -251,11 +251,11 @@ def test_typical_acceptance_asks_for_less_where_more_is_open() -> None:
     rows[1] = torch.tensor([0.05, 0.78, 0.17] + [0.0] * 17)
     sampler = Scripted()
     verdict = make_rule("typical").verify(Proposal.chain([3, 0]), rows, sampler)
-    assert verdict.path == (0,) and verdict.kind == "resampled" and sampler.asked == [("own", 0)]
+    assert verdict.path == (0,) and verdict.kind == "resampled" and sampler.asked == [("own", 1)]
     assert [trial.q for trial in verdict.trials] == [1.0, 1.0]  # a point mass on what was drafted
     verdict = make_rule("typical").verify(Proposal.chain([3, 2]), rows, sampler)
     assert [trial.p for trial in verdict.trials] == pytest.approx([0.05, 0.17])
-    assert verdict.path == (0, 1) and verdict.kind == "bonus" and sampler.asked[1:] == [("own", 1)]
+    assert verdict.path == (0, 1) and verdict.kind == "bonus" and sampler.asked[1:] == [("own", 2)]
     exactly = torch.tensor([[0.09, 0.91], [0.5, 0.5]], dtype=torch.float64)
     assert make_rule("typical").verify(Proposal.chain([0]), exactly, Scripted()).path == (0,)
 
@@ -268,7 +268,7 @@ def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Ru
     if not kept:
         rows = torch.tensor([[0.0, 1.0, 0.0, 0.0]] * 4)
     assert rule.verify(tree, rows, sampler).path == (1, 2)
-    assert [key for key in sampler.asked if key[0] == "own"][-1] == ("own", 1)
+    assert [key for key in sampler.asked if key[0] == "own"][-1] == ("own", 2)
     assert [key for key in sampler.asked if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]
 
 

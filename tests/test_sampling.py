@@ -190,7 +190,7 @@ def cycles(sampler: Sampler, count: int) -> list[tuple[int, ...]]:
         sampler.at(3 * cycle)
         drafts = [sampler.categorical(fair, ("draft", i)) for i in range(2)]
         coins = [int(sampler.accept(0.35, 0.7, ("accept", i))[0]) for i in range(2)]
-        found.append((*drafts, *coins, sampler.categorical(fair, ("own", 1))))
+        found.append((*drafts, *coins, sampler.categorical(fair, ("own", 2))))
     return found
 
 

@@ -127,6 +127,17 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
 
 
+def test_a_fork_that_breaks_before_its_first_line_leaves_the_run_to_the_cpu(lent, monkeypatch) -> None:
+    _, session = lent
+
+    def lend(*arguments: Any) -> Iterator[Any]:
+        yield RuntimeError("CUDA error")
+        raise gradio.Error("GPU task aborted")
+
+    monkeypatch.setattr(session.process, "_on_gpu", lend)
+    assert Trace.loads("".join(item for item in call(session, SHORT) if isinstance(item, str)))._texts()
+
+
 def test_what_a_fork_measured_is_known_to_the_next(lent, tmp_path, monkeypatch) -> None:
     _, session = lent
     monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")

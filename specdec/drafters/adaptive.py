@@ -26,7 +26,7 @@ class AdaptiveDrafter(Drafter):
     costs: Costs
 
     def __init__(self, inner: Drafter, costs: Costs) -> None:
-        self.inner, self.costs = inner, costs
+        self.inner, self.costs, self.deepest = inner, costs, inner.deepest
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
         self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last trial; how many until the next

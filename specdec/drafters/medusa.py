@@ -23,10 +23,10 @@ from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import ChainDrafter, Drafter, siblings
 
-Tree = Sequence[tuple[int, ...]]  # paths of ranks: (0, 2) is head 1's third choice, after head 0's first choice
+RankPaths = Sequence[tuple[int, ...]]  # of a tree: (0, 2) is head 1's third choice, after head 0's first choice
 
 # A chain, and a second choice for its first token. More choices are accepted too seldom to pay.
-TREE: Tree = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
+TREE: RankPaths = ((0,), (1,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 
 
 class MedusaHeads:
@@ -39,7 +39,7 @@ class MedusaHeads:
         self,
         weights: Mapping[str, Tensor],
         target: Target,
-        tree: Tree | None = None,
+        tree: RankPaths | None = None,
         stored: torch.dtype | None = None,
     ) -> None:
         """Prepare the heads. Output matrices of their own are rounded to the dtype `stored`, if given.

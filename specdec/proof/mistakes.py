@@ -64,7 +64,7 @@ class BonusFromDraft(RejectionSampling):
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
         if proposal.probs is not None and len(proposal) > 0 and node == len(proposal) - 1:
             p = proposal.probs[node]
-        return sampler.categorical(p, ("own", node))
+        return sampler.categorical(p, ("own", node + 1))
 
 
 class OneCoin(RejectionSampling):
@@ -99,7 +99,7 @@ class BonusAfterRejection(RejectionSampling):
         verdict = super().verify(proposal, rows, sampler)
         if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
             return verdict
-        bonus = sampler.categorical(rows[-1], ("own", len(proposal)))
+        bonus = sampler.categorical(rows[-1], ("own", len(proposal) + 1))
         return LongVerdict(verdict.path, verdict.token, verdict.kind, verdict.trials, verdict.distribution, (bonus,))
 
 

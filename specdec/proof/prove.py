@@ -215,7 +215,7 @@ class UserRule(Rule):
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
-            return Verdict((), sampler.categorical(rows[0], ("own", -1)), "bonus", ())
+            return Verdict((), sampler.categorical(rows[0], ("own", 0)), "bonus", ())
         q = proposal.distributions(rows)
         out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, UserSampler(sampler))]
         if not out:

@@ -95,7 +95,8 @@ def lost_drafts(events: Sequence[Event], lane: str) -> int:
     started = start_of(events, lane)
     if started is None or not started.params.temperature or started.rule in OWN_DRAWS:
         return 0
-    return sum(isinstance(event, Failed) and event.lane == lane and event.where == "drafter" for event in events)
+    failures = (event for event in events if isinstance(event, Failed) and event.where == "drafter")
+    return sum(event.lane == lane and event.cycle > 0 for event in failures)  # the prefill draws nothing
 
 
 def is_lossless(events: Sequence[Event], lane: str) -> bool | None:

@@ -120,6 +120,12 @@ def test_what_a_draw_costs_counts_where_tokens_are_drawn() -> None:
     assert depths == [8, 1]  # 1: a trial, which shows whether that changed
 
 
+def test_it_drafts_no_deeper_than_the_drafter_in_it_can() -> None:
+    world = World(0.9, 1)
+    world.deepest = 4
+    assert AdaptiveDrafter(world, CHEAP).deepest == 4
+
+
 def test_the_prefill_is_no_trial() -> None:
     drafter = AdaptiveDrafter(World(0.9, 1), Costs(5.0, (1.0,) * 9))
     assert [drafter.depth(list(range(1 + k)), k, 0.0) for k in (0, 8, 8)] == [0, 1, 0]

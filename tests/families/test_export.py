@@ -138,7 +138,7 @@ def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path) -> N
         alone = theirs.generate(tokens, max_new_tokens=20, do_sample=False)
         assisted = theirs.generate(tokens, assistant_model=assistant, max_new_tokens=20, do_sample=False)
     assert float(probs[:, ids].sum(-1).min()) > 1 - 1e-6 and alone.tolist() == assisted.tolist()
-    draft, read = before.draft, tokens[0].tolist()
+    draft, read = before.drafts["draft_model"], tokens[0].tolist()
     assert isinstance(draft, ReducedDraft)
     logits = draft.forward(read, draft.new_cache(40), rows=len(read))
     torch.testing.assert_close(probs[:, ids], logits.float().softmax(-1), atol=1e-5, rtol=1e-3)

@@ -92,7 +92,7 @@ class Family:
     def encode(self, text: str) -> list[int]:
         return list(range(len(text) % V))
 
-    def lane(self, name: str, capacity: int) -> tuple[Target, Any]:
+    def new_drafter(self, name: str, capacity: int) -> tuple[Target, Any]:
         return Target(self.clock), NoDrafter() if name == "none" else Guesser(self.clock, **self.how)
 
 

@@ -50,7 +50,7 @@ def chain(size: int, n: int, shared: bool) -> tuple[Proposal, Tensor]:
     rows = distributions(n + 1, size, 1.0)
     probs = (rows[:n].log() + 0.7 * torch.randn(n, size)).softmax(-1)
     noise = Scripted([])
-    tokens = [noise.categorical(q, ("own", i - 1)) if shared else int(q.multinomial(1)) for i, q in enumerate(probs)]
+    tokens = [noise.categorical(q, ("own", i)) if shared else int(q.multinomial(1)) for i, q in enumerate(probs)]
     return Proposal.chain(tokens, probs), rows
 
 

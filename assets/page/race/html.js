@@ -55,6 +55,15 @@ export const createRow = (name, cells, cls) =>
   );
 export const createTable = (/** @type {string} */ cls, /** @type {Child[]} */ heads, /** @type {Child} */ rows) =>
   html("table", { class: cls }, createHeadRow(heads), html("tbody", {}, rows));
+export const createBarCell = (/** @type {number} */ share, /** @type {boolean} */ strong) =>
+  html(
+    "td",
+    { class: "sd-th-bar" },
+    html("i", {
+      style: `width:${(Math.min(1, share) * 100).toFixed(1)}%`,
+      class: strong ? "sd-th-strong" : null,
+    }),
+  );
 export const createLegend = (/** @type {string[][]} */ ...items) =>
   html(
     "div",

@@ -35,7 +35,7 @@ export const startedOf = (/** @type {Run} */ run) => /** @type {Partial<Started>
 export function countLostDrafts(/** @type {Run} */ run) {
   const { params, rule = "" } = startedOf(run);
   if (!params || params.temperature === 0 || OWN_DRAWS.includes(rule)) return 0;
-  return speculativeOf(run).failures.filter((failure) => failure.where === "drafter").length;
+  return speculativeOf(run).failures.filter((failure) => failure.where === "drafter" && failure.cycle).length;
 }
 
 /* A lane can belong to a server, such as vLLM, that is watched from outside. */

@@ -1,7 +1,6 @@
 /* Draws a sub-step's distributions and, beside them, a draft's test or the target's token. */
 
-import { html, createLegend, createRow, createTable } from "#page/race/html.js";
-import { createBarCell } from "#page/theory/axes.js";
+import { html, createBarCell, createLegend, createRow, createTable } from "#page/race/html.js";
 import { toFixed, formatDuration } from "#page/race/format.js";
 import { fillText, formatPiece } from "#page/race/text.js";
 import { BLOCK_VERIFICATION } from "#page/race/run.js";

@@ -2,7 +2,7 @@
 
 import { html, createTable } from "#page/race/html.js";
 import { svg, svgText, svgLine, svgRect, svgRoot } from "#page/race/svg.js";
-import { clamp, niceStep, toFixed } from "#page/race/format.js";
+import { niceStep, toFixed } from "#page/race/format.js";
 import { range } from "#page/theory/format.js";
 
 export const svgPath = (/** @type {number[][]} */ points, /** @type {string} */ cls) =>
@@ -16,15 +16,6 @@ export const svgDiamond = (x, y, cls) => svg("path", { d: `M${x} ${y - 7}l7 7l-7
 /** @param {number} x @param {number} y @param {number} r @param {string} cls */
 export const svgDot = (x, y, r, cls) => svg("circle", { cx: x, cy: y, r, class: cls });
 
-export const createBarCell = (/** @type {number} */ share, /** @type {boolean} */ strong) =>
-  html(
-    "td",
-    { class: "sd-th-bar" },
-    html("i", {
-      style: `width:${(clamp(share, 0, 1) * 100).toFixed(1)}%`,
-      class: strong ? "sd-th-strong" : null,
-    }),
-  );
 export const createScrollTable = (/** @type {Record<string, string>} */ heads, /** @type {Child} */ rows) =>
   html("div", { class: "sd-th-scroll", tabindex: "0" }, createTable("sd-th-table", Object.values(heads), rows));
 

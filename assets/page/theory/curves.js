@@ -1,12 +1,12 @@
 /* Draws the speed-up by K, as curves and as a table. */
 
-import { html, createHeadRow, createRow } from "#page/race/html.js";
+import { html, createBarCell, createHeadRow, createRow } from "#page/race/html.js";
 import { svgText, svgLine } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { toFixed, clamp } from "#page/race/format.js";
 import { expectedTokens, bestK } from "#page/theory/formulas.js";
 import { formatTimes, range } from "#page/theory/format.js";
-import { svgPath, svgDot, svgDiamond, createBarCell, drawTicks } from "#page/theory/axes.js";
+import { svgPath, svgDot, svgDiamond, drawTicks } from "#page/theory/axes.js";
 
 export const LARGEST_K = 16, // tokens of the longest draft
   ALPHAS = [0.5, 0.6, 0.7, 0.8, 0.9]; // acceptance rates of the grey curves

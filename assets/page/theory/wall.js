@@ -1,6 +1,6 @@
 /* Draws the memory wall: what a pass reads and computes, by batch. */
 
-import { html, createLink, createRow } from "#page/race/html.js";
+import { html, createBarCell, createLink, createRow } from "#page/race/html.js";
 import { svgText, svgLine, svgRect } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { toFixed, clamp } from "#page/race/format.js";
@@ -16,7 +16,7 @@ import {
 } from "#page/theory/hardware.js";
 import { speedup } from "#page/theory/formulas.js";
 import { formatTimes, findById, range, formatSeconds, formatBytes } from "#page/theory/format.js";
-import { svgPath, svgDot, createBarCell, createScrollTable, drawTicks } from "#page/theory/axes.js";
+import { svgPath, svgDot, createScrollTable, drawTicks } from "#page/theory/axes.js";
 
 /** @param {TheoryTexts} texts @param {Parts} part @param {TheorySettings} settings
  * @param {{ createFrame: TheoryPage["createFrame"], setMachine: (values: object) => void }} options
