@@ -77,7 +77,7 @@ class ZeroProcess(EngineProcess):
         self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
     ) -> Generator[Any, None, None]:
         """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
-        deadline, is_late = time.monotonic() + duration_s(request) - MARGIN_S, False
+        limit, since, is_late = duration_s(request) - MARGIN_S, time.monotonic(), False
         torch.set_num_threads(1)
         try:
             started = self._engine.start(request, measure=False, kind=kind)
@@ -85,10 +85,10 @@ class ZeroProcess(EngineProcess):
             with contextlib.closing(lines_of(started, translate)) as texts:
                 for text in texts:
                     if is_late:
-                        yield TimeoutError()
+                        yield TimeoutError(limit)
                         return
                     yield text
-                    is_late = time.monotonic() > deadline
+                    is_late = time.monotonic() - since > limit
         except Exception as error:
             yield explain(error, [self._engine])
         finally:
