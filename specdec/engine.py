@@ -60,10 +60,7 @@ class Run:
 
 
 class Engine:
-    """A target model with its drafters on one device.
-
-    Runs of one engine follow each other, and share its models, measured costs and captured CUDA graphs.
-    """
+    """A target with drafters on one device. Its runs follow each other, and share models, costs and CUDA graphs."""
 
     def __init__(
         self,

@@ -1,12 +1,9 @@
-"""Define the commands that judge: a server's texts, a head's drafts, a verifier or rule, a trace.
-
-Their exit code 1 is a verdict. Each command imports slow modules only when it is called.
-"""
+"""Define the commands that judge: a server's texts, a head's drafts, a verifier or rule, a trace."""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 
@@ -58,23 +55,13 @@ def certify(
             f"(--target {judged.facts.model}), to compare the server with."
         )
     weights = certificate.load_weights(target) if target else None
-    result = last_state(certificate.certify(judged, plain_server, weights, temperature, draws))
+    for result in certificate.certify(judged, plain_server, weights, temperature, draws):
+        if result["doing"]:
+            print(f"{result['seconds']:6.0f} s  {result['doing']}", file=sys.stderr, flush=True)
     if out:
         out.write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
     print("\n".join(certificate_lines(result)))
     return int(result["status"])
-
-
-def last_state(states: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """Print the progress to stderr, and return the last state."""
-    result: dict[str, Any] = {}
-    before = ""
-    for result in states:
-        doing = result["doing"]
-        if doing and doing != before:
-            print(f"{result['seconds']:6.0f} s  {doing}", file=sys.stderr, flush=True)
-        before = doing
-    return result
 
 
 def certificate_lines(result: dict[str, Any]) -> list[str]:
@@ -210,15 +197,11 @@ def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_defau
         tell(f"{file}: {getattr(error, 'strerror', None) or error}")
         return 2
     lanes = audit(recorded.header.lanes, recorded.events)
-    print(f"{printable(' '.join(str(file).split()))}: {audit_verdict(lanes)}")
+    unchecked = ", as far as the data go" if any(lane.unchecked for lane in lanes) else ""
+    verdict = f"the audit holds{unchecked}" if faultless(lanes) else "THE AUDIT FAILS"
+    print(f"{printable(' '.join(str(file).split()))}: {verdict}")
     print(audit_lines(lanes))
     return 0 if faultless(lanes) else 1
-
-
-def audit_verdict(lanes: Sequence[LaneAudit]) -> str:
-    if not faultless(lanes):
-        return "THE AUDIT FAILS"
-    return "the audit holds, as far as the data go" if any(lane.unchecked for lane in lanes) else "the audit holds"
 
 
 def audit_lines(lanes: Sequence[LaneAudit]) -> str:

@@ -4,17 +4,14 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..events import Committed, Event, Failed, PLAIN, SPECULATIVE, Started, Verified
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..messages import Step
+from ..servers.answers import Facts
 from ..traces.cycle import CycleEvents, is_lossless, lost_drafts
 from ..traces.file import MARKS, printable
-
-if TYPE_CHECKING:
-    from ..servers.answers import Facts
 
 BUSY = " (the machine was busy: measure again)"
 TEXT_DIFFERS = "tokens/s, but its text differs from plain decoding's"
@@ -81,7 +78,7 @@ def style(piece: str, status: str, colour: bool) -> str:
 
 
 def describe_run(
-    events: Sequence[Event], target: str = "", precision: str = "", server: "Facts | None" = None, note: str = ""
+    events: Sequence[Event], target: str = "", precision: str = "", server: Facts | None = None, note: str = ""
 ) -> str:
     """Return the settings and figures of a run, one per line. For a server, list what it does not report."""
     comparison = Comparison.from_events(events)

@@ -1,7 +1,4 @@
-"""Chat templates: the text that a model trained on conversations expects before and after a prompt.
-
-transformers renders a model's template in Jinja's sandbox. Control tokens come only from the template.
-"""
+"""Chat templates: the text that a model trained on conversations expects before and after a prompt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,7 +102,7 @@ def template_of(place: Path) -> tuple[str, dict[str, str]]:
 
 
 def render(template: str, controls: Mapping[str, str], conversations: Sequence[Messages]) -> list[str]:
-    """Render a template with each of the conversations. Raises Refused if that fails."""
+    """Render a template with each of the conversations, in Jinja's sandbox. Raises Refused if that fails."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     options = {"add_generation_prompt": True, "enable_thinking": False, **controls}

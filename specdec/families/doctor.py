@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from ..drafters.eagle3 import default_taps
 from ..messages import Refused
 from ..methods import methods_using
-from ..models.checkpoint import open_weights, read_config, section
+from ..models.checkpoint import open_weights, read_config, section, Weights
 from ..models.matrix import draft_dtype
 from ..models.packed import is_packed
 from ..models.reduced import MAP
@@ -58,8 +58,6 @@ EMBEDDINGS = "embed_tokens.weight"
 TWINS = {"input_layernorm": "hidden_norm", "enorm": "hnorm", "markov_w1": "markov_w2"}  # parts of tensors' names
 TWINS |= {other: one for one, other in TWINS.items()}
 SWITCHES = ("norm_before_residual", "norm_output", "sample_from_anchor")
-
-Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,9 @@ def eagle3_config(config: Mapping[str, Any], taps: Sequence[int]) -> dict[str, A
 
 
 def whole(config: Mapping[str, Any], weights: Weights, target: Mapping[str, Tensor]) -> tuple[dict[str, Any], Weights]:
-    """Make a Llama of a draft that reads and writes through the target's matrices (`models/reduced.py`).
-
-    A further number of its states has one value for all tokens, through which those that are never drafted get the
-    probability 0. The norms' epsilon becomes less by what this number adds to the mean square.
-    """
+    """Make a Llama of a draft that reads and writes through the target's matrices (`models/reduced.py`)."""
+    # A further number of its states has one value for all tokens, through which those that are never drafted get the
+    # probability 0. The norms' epsilon becomes less by what this number adds to the mean square.
     width, eps, ids = config["hidden_size"], config["rms_norm_eps"], weights[MAP] + torch.arange(len(weights[MAP]))
     wide, tensors = width + SPARE, {}
     for name in weights.keys() - {READS, WRITES, MAP}:

@@ -1,7 +1,4 @@
-"""Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub.
-
-Byte-level tokenizers are read here, because transformers would not split SmolLM2's numbers into digits.
-"""
+"""Read the tokenizer in a GGUF file. Its ids equal those of the model's tokenizer.json on the Hub."""
 
 from typing import Any
 
@@ -29,7 +26,7 @@ def load_tokenizer(header: Header) -> Tokenizer:
 
         path = header.path
         tokenizer: Tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).backend_tokenizer
-    elif kind == "gpt2" and split:
+    elif kind == "gpt2" and split:  # transformers would not split SmolLM2's numbers into digits
         tokenizer = byte_level_of(header, split)
     else:
         name = header.value("tokenizer.ggml.pre", "")

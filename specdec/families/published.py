@@ -33,8 +33,6 @@ from ..models.transformer import Transformer
 from ..text import Pieces
 from . import gguf_tokenizer, hub
 
-MEDUSA_PREFIX = re.compile(r"^(medusa_head\.)(?=\d+\.\d+\.)")
-
 Model = Transformer | HuggingFaceModel
 
 ENGINES = "vLLM and SGLang run it"
@@ -161,20 +159,18 @@ def eagle3(
 
 
 def eagle3_taps(config: Mapping[str, Any], depth: int) -> tuple[int, ...]:
-    """Return the layers whose inputs are fused.
-
-    In a list at the top level (`speculators`), i means the input of layer i, as here. In one under `eagle_config`
-    (SpecForge, Model Optimizer), i means the output of layer i if the config has the key `architectures`.
-    """
+    """Return the layers whose inputs are fused."""
     key = "eagle_aux_hidden_state_layer_ids"
     top_level, nested = config.get(key), section(config, "eagle_config").get(key)
+    # In a list at the top level (`speculators`), i means the input of layer i, as here. In one under `eagle_config`
+    # (SpecForge, Model Optimizer), i means the output of layer i if the config has the key `architectures`.
     after = not top_level and bool(nested and config.get("architectures"))
     return checked_taps(top_level or nested or default_taps(depth), depth, after)
 
 
 def medusa(weights: Mapping[str, Tensor], target: Target, stored: torch.dtype | None) -> MedusaHeads:
     """Load the heads of Medusa 1. The tensors count heads and blocks, as config.json is often wrong."""
-    renamed = {MEDUSA_PREFIX.sub("", name): w for name, w in weights.items()}
+    renamed = {re.sub(r"^medusa_head\.(?=\d+\.\d+\.)", "", name): w for name, w in weights.items()}
     outputs = {name: w[: target.vocabulary] for name, w in renamed.items() if ".linear." not in name}  # without padding
     return MedusaHeads(renamed | outputs, target, stored=stored)
 

@@ -1,13 +1,14 @@
-"""Define what the adapters for vLLM and llama.cpp return, and read it from a server's JSON.
+"""Define what the adapters for vLLM and llama.cpp return, read it from a server's JSON, and describe it for events.
 
 A wrong type or range, like any other fault of the server, raises ServerError.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..events import FinishReason
+from ..events import Candidate, Distribution, FinishReason, Position, UNNAMED
 from ..messages import Refused, TranslatableText
 
 MAX_ID = 2**31
@@ -114,3 +115,37 @@ def context(value: Any) -> int | None:
 
 def unreadable(name: str) -> ServerError:
     return ServerError("The server's answer holds {name} that cannot be read.", name=name)
+
+
+def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
+    """Make the `Position` of drafted token `node`, which is rejected if its index is `accepted`."""
+    token = tokens[node] if node < len(tokens) else None
+    row = distribution(token) if token is not None and node <= accepted else None
+    if node >= accepted:
+        status = "rejected" if node == accepted else "discarded"
+        return Position(node, UNNAMED, "", status, None, None, None, target=row)  # type: ignore[arg-type]
+    if token is None:
+        return Position(node, UNNAMED, "", "accepted", None, None, None)
+    return Position(node, id_of(token), token.piece, "accepted", chance(token), None, None, target=row)
+
+
+def id_of(token: Token) -> int:
+    return UNNAMED if token.id is None else token.id
+
+
+def chance(token: Token | None) -> float | None:
+    return None if token is None or token.logprob is None else math.exp(token.logprob)
+
+
+def distribution(token: Token) -> Distribution | None:
+    """Make a distribution of `token.top`, all other tokens counted as one; None if the server sent none."""
+    if not token.top:
+        return None
+    candidates = [
+        Candidate(id_of(token) if piece == token.piece else UNNAMED, piece, math.exp(value))
+        for piece, value in token.top
+    ]
+    candidates.sort(key=lambda x: -x.prob)
+    rest = max(0.0, 1.0 - sum(x.prob for x in candidates))
+    entropy = sum(-p * math.log(p) for p in (*(x.prob for x in candidates), rest) if p > 0.0)
+    return Distribution(tuple(candidates), rest, entropy)

@@ -10,26 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from ..events import (
-    Candidate,
-    Committed,
-    Counted,
-    Distribution,
-    Drafted,
-    Event,
-    Failed,
-    Finished,
-    PLAIN,
-    Position,
-    SPECULATIVE,
-    Started,
-    UNNAMED,
-    Verified,
-)
+from ..events import Committed, Counted, Drafted, Event, Failed, Finished, PLAIN, SPECULATIVE, Started, Verified
 from ..lanes.interleave import interleave
 from ..types import has_lone_surrogate, Kind, SamplingParams
 from . import answers
-from .answers import Chunk, Ending, ServerError, Token
+from .answers import chance, Chunk, distribution, Ending, id_of, position, ServerError
 from .connect import Server
 
 
@@ -142,40 +127,6 @@ def cycles(lane: str, steps: Sequence[Chunk]) -> Iterator[Event]:
         ids, pieces = tuple(map(id_of, step.tokens)), tuple(x.piece for x in step.tokens)
         kind: Kind = "bonus" if all_accepted else "resampled"
         yield Committed(lane, cycle, ids, pieces, min(accepted, len(ids)), kind, step.text, total, at)
-
-
-def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:
-    """Make the `Position` of drafted token `node`, which is rejected if its index is `accepted`."""
-    token = tokens[node] if node < len(tokens) else None
-    row = distribution(token) if token is not None and node <= accepted else None
-    if node >= accepted:
-        status = "rejected" if node == accepted else "discarded"
-        return Position(node, UNNAMED, "", status, None, None, None, target=row)  # type: ignore[arg-type]
-    if token is None:
-        return Position(node, UNNAMED, "", "accepted", None, None, None)
-    return Position(node, id_of(token), token.piece, "accepted", chance(token), None, None, target=row)
-
-
-def id_of(token: Token) -> int:
-    return UNNAMED if token.id is None else token.id
-
-
-def chance(token: Token | None) -> float | None:
-    return None if token is None or token.logprob is None else math.exp(token.logprob)
-
-
-def distribution(token: Token) -> Distribution | None:
-    """Make a distribution of `token.top`, all other tokens counted as one; None if the server sent none."""
-    if not token.top:
-        return None
-    candidates = [
-        Candidate(id_of(token) if piece == token.piece else UNNAMED, piece, math.exp(value))
-        for piece, value in token.top
-    ]
-    candidates.sort(key=lambda x: -x.prob)
-    rest = max(0.0, 1.0 - sum(x.prob for x in candidates))
-    entropy = sum(-p * math.log(p) for p in (*(x.prob for x in candidates), rest) if p > 0.0)
-    return Distribution(tuple(candidates), rest, entropy)
 
 
 def about(server: Server, plain: Server | None = None) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Send requests to a server and read its answers as they arrive, with limits on time and size.
-
-httpx limits the time to connect; a `Client` that of an answer or event, even byte by byte, and of all its requests.
-"""
+"""Send requests to a server and read its answers as they arrive, with limits on time and size."""
 
 import contextlib
 import json
@@ -19,7 +16,7 @@ from .answers import ServerError
 CONNECT_RETRIES = 2
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
 MAX_EXCERPT = 120  # most characters to quote of a server's error message
-CONNECT_S = 10.0
+CONNECT_S = 10.0  # limited by httpx, which would count the other times anew with each byte
 SILENCE_S = 120.0  # until an answer is complete, or until the next event of a stream
 TOTAL_S = 3_600.0  # of all requests of a client together
 ANSWER_BYTES = 16_000_000  # of each answer

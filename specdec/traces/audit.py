@@ -48,25 +48,21 @@ class Fault:
 
 @dataclass
 class LaneAudit:
-    """The result for one lane. `lossless` is None if the rule is not one of ours, or if `lost_drafts` counts any.
-
-    `server` names the server that computed the lane, if any. `unchecked` counts what could not be checked, by its name.
-    """
+    """The result for one lane. `lossless` is None if the rule is not one of ours, or if `lost_drafts` counts any."""
 
     lane: str
     rule: str = ""
-    server: str = ""
+    server: str = ""  # that computed the lane, if any
     lossless: bool | None = None
     cycles: int = 0
     tokens: int = 0
     decisions: int = 0
     draws: int = 0
     faults: list[Fault] = field(default_factory=list)
-    unchecked: Counter[TranslatableText] = field(default_factory=Counter)
+    unchecked: Counter[TranslatableText] = field(default_factory=Counter)  # what could not be checked -> how often
 
     def fault(self, cycle: int, reason: str, /, **values: Any) -> None:
-        reason = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
-        self.faults.append(Fault(self.lane, cycle, reason))
+        self.faults.append(Fault(self.lane, cycle, TranslatableText(reason, **values)))
 
     def not_reported(self, what: str, /, count: int = 1, **values: Any) -> None:
         if count:
@@ -74,10 +70,7 @@ class LaneAudit:
 
 
 def audit(lanes: Sequence[str], events: Iterable[Event]) -> list[LaneAudit]:
-    """Audit the lanes in the header's order, then lanes that it does not name.
-
-    Raises ValueError for a draft that forms no tree, as `Trace.load` does before.
-    """
+    """Audit the header's lanes in order, then all others. Raises ValueError for a draft that forms no tree."""
     by_lane: dict[str, list[Event]] = {lane: [] for lane in lanes}
     for event in (events := list(events)):
         by_lane.setdefault(event.lane, []).append(event)
@@ -134,7 +127,7 @@ def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> No
             result.fault(number, "the text has {total} tokens, not {other}", total=result.tokens, other=event.total)
         contradicted = contradiction(cycle)
         for reason in [contradicted] if contradicted else check_cycle(result, cycle, started, complete):
-            result.fault(number, reason)
+            result.faults.append(Fault(result.lane, number, reason))
     check_lane_text(result, committed, started, next((event for event in events if isinstance(event, Finished)), None))
 
 
@@ -214,10 +207,7 @@ def check_lane_text(
 
 
 def contradiction(cycle: CycleEvents) -> TranslatableText | None:
-    """Return how the events of a cycle contradict each other, None if they do not.
-
-    The committed tokens must be the accepted path and one token of the target, or as much of the path as ends the text.
-    """
+    """Return how the events of a cycle contradict each other, None if they do not."""
     event, path, tokens = cycle.committed, cycle.path, cycle.drafted.tokens if cycle.drafted else ()
     if [(x.node, x.token) for x in cycle.positions] != list(enumerate(tokens)):
         return TranslatableText("the verified tokens are not the drafted tokens")
@@ -227,6 +217,7 @@ def contradiction(cycle: CycleEvents) -> TranslatableText | None:
             return TranslatableText("p, q or u of {draft} is no probability", draft=draft_label(x))
     if [cycle.tree.parents[node] for node in path] != [-1, *path][: len(path)]:
         return TranslatableText("the accepted tokens do not form a path")
+    # The path and one token of the target have to be committed, or as much of the path as ends the text.
     accepted = tuple(tokens[node] for node in path)
     target_tokens = len(event.tokens) - event.accepted
     if event.tokens[: event.accepted] != accepted[: event.accepted] or not (

@@ -47,18 +47,15 @@ class CycleEvents:
         return self.committed.tokens[-1] if len(self.committed.tokens) > self.committed.accepted else None
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Yield the piece and status of each drafted token, then of the target's own token, for display.
-
-        The target token's status is "" if nothing was drafted. Drafted tokens after the end of the text are left out.
-        """
+        """Yield the piece and status of each drafted token, then of the target's own token, for display."""
         remaining, has_target_token = self.committed.accepted, self.target_token is not None
         for x in self.positions:
             remaining -= x.status == "accepted"
             if remaining < 0 or (remaining == 0 and not has_target_token and x.status != "accepted"):
-                break
+                break  # the text ended before this token
             yield x.piece, x.status
         if has_target_token:
-            yield self.committed.pieces[-1], self.committed.kind if self.positions else ""
+            yield self.committed.pieces[-1], self.committed.kind if self.positions else ""  # "": nothing was drafted
 
     @cached_property
     def weights(self) -> list[float]:
@@ -88,11 +85,9 @@ def start_of(events: Iterable[Event], lane: str) -> Started | None:
 
 
 def lost_drafts(events: Sequence[Event], lane: str) -> int:
-    """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text.
-
-    It biases nothing at temperature 0, nor where the text consists only of the target's own draws.
-    """
+    """Count the lane's lost drafts: a drafter that fails because of tokens that it drew can bias the text."""
     started = start_of(events, lane)
+    # It biases nothing at temperature 0, nor where the text consists only of the target's own draws.
     if started is None or not started.params.temperature or started.rule in OWN_DRAWS:
         return 0
     failures = (event for event in events if isinstance(event, Failed) and event.where == "drafter")
@@ -112,14 +107,11 @@ def chances(x: Position) -> tuple[float, float]:
 
 
 class ShapeCheck:
-    """Checks that drafts are trees, and that a verification lists every drafted token. Raises ValueError if not.
-
-    Only a server's lane may have tokens without an id, or positions without p and q.
-    """
+    """Checks that drafts are trees, and that a verification lists every drafted token. Raises ValueError if not."""
 
     def __init__(self) -> None:
         self.drafted: Counter[str] = Counter()  # lane -> tokens drafted in its current cycle
-        self.servers: set[str] = set()  # lanes of servers
+        self.servers: set[str] = set()  # lanes of servers: only these may lack ids of tokens, or p and q
 
     def check(self, event: Event) -> None:
         server = event.lane in self.servers

@@ -116,11 +116,7 @@ class Trace:
         return texts
 
     def summary(self) -> dict[str, Any]:
-        """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
-
-        `figures` come from `stats.summary`. `machine_busy` says whether other programs probably distorted the speed-up.
-        `same_text` says whether all lanes wrote the same text; it is None for a single lane.
-        """
+        """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None."""
         lane = self.header.lanes[0]
         started = start_of(self.events, lane)
         texts = self._texts()
@@ -138,9 +134,9 @@ class Trace:
             "prompt": self.header.prompt,
             "settings": settings,
             "texts": texts,
-            "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
+            "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,  # of all lanes
             "figures": summary([comparison]),
-            "machine_busy": busy_before or comparison.machine_busy,
+            "machine_busy": busy_before or comparison.machine_busy,  # so that the speed-up is probably distorted
         }
 
     def __repr__(self) -> str:

@@ -110,14 +110,12 @@ def save(texts: Sequence[Example], path: Path) -> None:
 
 
 def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context: int) -> Examples:
-    """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens.
-
-    Duplicates are dropped: a draft could be measured on a text that it has learned. Raises Refused for a wrong file.
-    """
+    """Load the texts of some files, put the tokens `before` in front of each, and cut each to `context` tokens."""
     begin, texts = np.array(before, dtype=np.int64), dict[bytes, tuple[Numbers, Numbers]]()
     for path in paths:
         for text, start in zip(*read_file(path, vocabulary), strict=True):
             whole = np.concatenate((begin, text))[:context]
+            # Duplicates are dropped: a draft could be measured on a text that it has learned.
             texts[whole.tobytes()] = whole, np.arange(len(whole)) >= len(begin) + start
     lengths = np.array([len(whole) for whole, _ in texts.values()], dtype=np.int64)
     nothing = begin[:0], begin[:0] > 0
@@ -126,7 +124,7 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
 
 
 def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
-    """Return the texts of one file, and for each the index at which its answer begins."""
+    """Return the texts of one file, and where the answer of each begins. Raises Refused for a wrong file."""
     try:
         with np.load(path) as file:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))

@@ -38,10 +38,7 @@ class TrainingProgress:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) for matrices, with the updates of torch's Muon.
-
-    torch's multiplies in bfloat16. On a CPU that emulates it, this takes forty times as long as float32.
-    """
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) for matrices, with the updates of torch's Muon."""
 
     def __init__(self, matrices: Iterable[nn.Parameter], lr: float, weight_decay: float) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
@@ -62,6 +59,7 @@ class Muon(torch.optim.Optimizer):
 def orthogonal(matrix: Tensor) -> Tensor:
     """Bring the singular values near 1 by five Newton–Schulz iterations.  # [n, m] -> [n, m]"""
     a, b, c = 3.4445, -4.7750, 2.0315
+    # torch's Muon multiplies in bfloat16, which takes forty times as long as float32 on a CPU that emulates it.
     wide = matrix.to(torch.bfloat16 if multiplies_bfloat16(str(matrix.device)) else torch.float32)
     is_tall = matrix.shape[0] > matrix.shape[1]
     wide = wide.T if is_tall else wide

@@ -69,8 +69,7 @@ def hidden_states(
 
 def attention_mask(start: int, end: int, window: int | None, device: torch.device) -> Tensor | None:
     """Return where a token may attend; None if `is_causal` is enough.  # bool [end - start, end]"""
-    has_many_tokens = end - start > 1
-    if (window is None or end <= window) and not (start and has_many_tokens):
+    if (window is None or end <= window) and not (start and end - start > 1):
         return None
     distance = torch.arange(start, end, device=device)[:, None] - torch.arange(end, device=device)
     visible = distance >= 0

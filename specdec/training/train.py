@@ -42,9 +42,6 @@ CACHED_BYTES = 2**29  # the target reads examples only once if its states for al
 HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a writer is stopped when its time is over
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES_FOLDER = "examples"
-CHECKPOINT_FILE = "checkpoint.pt"
-CONFIG_FILE = "config.json"
-CURVE_FILE = "curve.jsonl"
 SETTINGS_FILE = "settings.json"
 
 Tell = Callable[[str], None]
@@ -72,14 +69,14 @@ def train(
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
         raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
-    checkpoint = out / CHECKPOINT_FILE
+    checkpoint = out / "checkpoint.pt"
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
     with hub.reading(out):
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
         first = read_json(out / SETTINGS_FILE) if (out / SETTINGS_FILE).exists() else settings
-        has_draft = saved is not None and (out / CONFIG_FILE).exists()
-        best = sum(read_json(out / CONFIG_FILE)["trained"]["overlap"]) if has_draft else -1.0
+        has_draft = saved is not None and (out / "config.json").exists()
+        best = sum(read_json(out / "config.json")["trained"]["overlap"]) if has_draft else -1.0
     fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
     if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
         raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
@@ -143,7 +140,7 @@ def train(
         nonlocal best
         agreement, overlap = evaluation.measure(draft)
         measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
-        with (out / CURVE_FILE).open("a", encoding="utf-8") as curve:
+        with (out / "curve.jsonl").open("a", encoding="utf-8") as curve:
             curve.write(json.dumps(measured[-1]) + "\n")
         if sum(overlap) > best:
             best = sum(overlap)
