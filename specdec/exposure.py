@@ -36,14 +36,11 @@ TABLE = {"own": OWN, "network": NETWORK, "class": CLASS, "public": PUBLIC}
 
 @dataclass(frozen=True)
 class Host:
-    """What the host of this process's page has decided: a key of TABLE, and pairs of models.
-
-    The page begins with `pair`, or the usual one if it is "". Visitors may name `pairs`; None if the exposure decides.
-    """
+    """What the host of this process's page has decided: a key of TABLE, and pairs of models."""
 
     exposure: str = "own"
-    pair: str = ""
-    pairs: tuple[str, ...] | None = None
+    pair: str = ""  # the page begins with it; "": with the usual one
+    pairs: tuple[str, ...] | None = None  # visitors may name these; None: the exposure decides
 
     @classmethod
     def from_environment(cls) -> "Host":

@@ -64,9 +64,8 @@ class EngineProcess:
         with self._starting:
             if self._process is None or not self._process.is_alive():
                 self.connection, engine_end = SPAWN.Pipe()
-                self._process = SPAWN.Process(
-                    target=serve, args=(engine_end, self._module, self._environment), daemon=True
-                )
+                arguments = (engine_end, self._module, self._environment)
+                self._process = SPAWN.Process(target=serve, args=arguments, daemon=True)
                 self._process.start()
                 engine_end.close()
             return self._process
@@ -187,9 +186,8 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
 
         error = None
         try:
-            handlers[name](engines, send, *arguments)
-        except CancelledError:
-            pass
+            with contextlib.suppress(CancelledError):
+                handlers[name](engines, send, *arguments)
         except Exception as failure:
             error = explain(failure, engines.values())
         spoiled = is_spoiled()

@@ -28,19 +28,15 @@ class Flag:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. The API, links and traces use its name. The command's flag has the same name, with dashes.
-
-    `low` and `high` limit what visitors can send: the value of a number, or the length of the prompt.
-    A setting with a `step` is a slider on the page.
-    """
+    """One setting. The API, links and traces use its name. The command's flag has the same name, with dashes."""
 
     name: str
     type_: type
     default: Any
     help: str  # in English
-    low: float = 0
+    low: float = 0  # the lowest number that visitors may send
     fixed_high: float = 0  # `high`, if `bound` is empty
-    step: float = 0
+    step: float = 0  # of its slider on the page; 0: it has none
     bound: str = ""  # the field of `Exposure` that gives `high`
     sampling: bool = True  # True: a field of SamplingParams; False: another argument of the run
     main: bool = False  # the page shows it above *Advanced*, and every link contains it
@@ -49,9 +45,8 @@ class Setting:
 
     @property
     def high(self) -> float:
-        """The highest value that visitors may send. It depends on the exposure, which the command line sets."""
-        highest: float = getattr(limits(), self.bound) if self.bound else self.fixed_high
-        return highest
+        """The highest number, or length of the prompt, that visitors may send. It can depend on the exposure."""
+        return getattr(limits(), self.bound) if self.bound else self.fixed_high
 
     @property
     def help_with_bounds(self) -> str:
@@ -68,9 +63,7 @@ class Setting:
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting(
-            "prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True,
-        ),
+        Setting("prompt", str, REQUIRED, "the text to continue", bound="prompt", sampling=False, main=True),
         Setting(
             "drafter", str, DEFAULT_DRAFTER,
             "default: the one that should be fastest on this machine, by costs that are measured once; or draft_model, "
@@ -111,18 +104,14 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The settings of a run, checked as far as no model is needed for it.
+    """The settings of a run, checked as far as no model is needed for it. Raises Refused for what cannot run."""
 
-    `prompt` is a text, the messages of a chat, or token ids. `drafter` and `rule` are names or objects. `target` is
-    the name of what must be loaded, which can be a pair's. Raises Refused for what cannot run.
-    """
-
-    prompt: Any
-    drafter: Any
+    prompt: Any  # a text, the messages of a chat, or token ids
+    drafter: Any  # a name or an object
     k: int
     params: SamplingParams
-    rule: Any = DEFAULT_RULE
-    target: str = EMBEDDED
+    rule: Any = DEFAULT_RULE  # a name or an object
+    target: str = EMBEDDED  # the name of what must be loaded, which can be a pair's
     peer: bool = False
 
     def __post_init__(self) -> None:
@@ -136,12 +125,11 @@ class RunRequest:
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
         judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
         if not judges_trees and (method := find_method(self.drafter)) and method.tree:
-            raise Refused(
-                TranslatableText(
-                    "This rule judges chains only, and {drafter} makes trees. Choose another rule or another drafter.",
-                    drafter=self.drafter,
-                )
+            reason = TranslatableText(
+                "This rule judges chains only, and {drafter} makes trees. Choose another rule or another drafter.",
+                drafter=self.drafter,
             )
+            raise Refused(reason)
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> "RunRequest":

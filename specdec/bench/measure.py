@@ -1,7 +1,6 @@
 """Measure the speed-up: run a prompt speculatively and plainly, one right after the other, and compare the times.
 
-The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted. Runs
-record no distributions (`details=False`).
+The speed of a machine changes over time, but hardly between two adjacent runs, so their ratio can be trusted.
 """
 
 import gc
@@ -93,11 +92,10 @@ def row(case: Case, measured: Pairs, extra_parameters: int) -> Row:
 def prediction(measured: Pairs, costs: Costs | None) -> Row:
     """Compare what half of the prompts and the probed `costs` predict for the others with what those measured.
 
-    `measured` are the runs of one kind of text at one temperature, so both halves hold as many prompts of each kind.
-    The halves are drawn, since a list that somebody wrote may alternate between easy and hard. A speed-up is tokens
-    over plain steps, each summed over runs. As all figures are per cycle, `seen_cycles` and `unseen_cycles` are the
-    weights with which rows add up to a drafter's figures over all kinds. A prediction knows of the other prompts
-    nothing; it misses by as much as their τ differs, and by what the probe does not measure.
+    `measured` are runs of one kind of text at one temperature. The halves are drawn, since a list that somebody wrote
+    may alternate between easy and hard. A speed-up is tokens over plain steps, each summed over runs. As all figures
+    are per cycle, `seen_cycles` and `unseen_cycles` are the weights with which rows add up to a drafter's figures over
+    all kinds. A prediction misses by as much as the others' τ differs, and by what the probe does not measure.
     """
     half = seen_half({prompt for prompt, _ in measured})
     seen = [comparison.speculative for prompt, comparison in measured if prompt in half]

@@ -40,16 +40,23 @@ CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
 CODE = ("loop", "task", "host", "drafters", "models", "verify", "sampling")
 WEIGHTS = {"embedded": "family", "smollm2": "models/smollm2"}  # family -> folder below assets
+COLUMNS = {
+    "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
+    "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
+    "measured_speedup": "measured", "worst_prompt_speedup": "worst",
+    "accounted_speedup": "accounted", "predicted_speedup": "predicted", "unseen_speedup": "unseen",
+    "identical_to_plain": "identical", "repetition": "repetition",
+}  # fmt: skip
 
 
-def read_prompts(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
+def read_lists(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
     kinds = json.loads((ASSETS / file).read_text(encoding="utf-8"))
     prompts = {kind: tuple(text for name in lists for text in halves.get(name, ())) for kind, halves in kinds.items()}
     return {kind: texts for kind, texts in prompts.items() if texts}
 
 
-PROMPTS = read_prompts("prompts.json", "bench")  # texts to continue
-QUESTIONS = read_prompts("questions.json", "page", "bench", "more")  # for chat models, by the categories of SPEED-Bench
+PROMPTS = read_lists("prompts.json", "bench")  # texts to continue
+QUESTIONS = read_lists("questions.json", "page", "bench", "more")  # for chat models, by the categories of SPEED-Bench
 
 
 def measure_drafters(
@@ -109,15 +116,6 @@ def probed_costs(family: Family, drafter: str, text: Any) -> Costs | None:
 def speedup_of(entry: Row) -> float:
     value = entry.get("measured_speedup")
     return value if isinstance(value, float) else 0.0
-
-
-COLUMNS = {
-    "drafter": "drafter", "domain": "domain", "temperature": "T", "k": "K", "alpha": "α", "tau": "τ",
-    "draft_cost": "c", "verify_cost": "v", "plain_tokens_per_second": "plain tok/s", "tokens_per_second": "tok/s",
-    "measured_speedup": "measured", "worst_prompt_speedup": "worst",
-    "accounted_speedup": "accounted", "predicted_speedup": "predicted", "unseen_speedup": "unseen",
-    "identical_to_plain": "identical", "repetition": "repetition",
-}  # fmt: skip
 
 
 def table(rows: Sequence[Row]) -> str:

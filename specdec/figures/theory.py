@@ -31,10 +31,7 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
 
 
 def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:
-    """Return the speed-up of `tau` tokens per cycle, if a `share` of the cycles drafts `drafted` tokens.
-
-    Each other cycle has no draft, and its pass costs `step`.
-    """
+    """Return the speed-up of `tau` tokens a cycle, of which a `share` drafts `drafted` tokens; others cost `step`."""
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 

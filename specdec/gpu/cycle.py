@@ -2,8 +2,7 @@
 
 A cycle has two steps: the draft loop (`drafting.py`), and one pass of the target with the accept step (`accept.py`).
 Each is a CUDA graph if possible (`graphs.py`). Text and caches stay on the device. As in `loop.py`, between cycles
-*the target's cache holds every committed token except the last.* Plain decoding is K = 0. Each K has its own graphs, so
-the host may choose another K for every cycle.
+*the target's cache holds every committed token except the last.* K may change: each has its own graphs (0: plain).
 """
 
 import time

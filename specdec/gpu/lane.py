@@ -80,7 +80,6 @@ class CudaExecutor:
     """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceCycle` with the same `key_of`."""
 
     eager: str | None = None
-    server = ""
 
     def __init__(self, task: Task) -> None:
         self.task = task

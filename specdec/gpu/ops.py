@@ -1,8 +1,7 @@
 """Compute in torch what a layer does between its matrix products. `kernels.py` must give the same results.
 
-RMSNorm's weights are part of the matrices, so a norm is one factor for each row. Here `norm` applies it, before the
-product. In `kernels.py`, `norm` returns the residual `stream` instead, and `rotate` and `gate` apply the factor after
-the product. Here they do so only for `trial.py`.
+RMSNorm's weights are part of the matrices, so a norm is one factor for each row. `norm` applies it before the product;
+in `kernels.py` it returns the residual `stream`; `rotate` and `gate` apply the factor after it (here for `trial.py`).
 """
 
 from dataclasses import dataclass

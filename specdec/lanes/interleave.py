@@ -1,7 +1,6 @@
 """Let lanes take turns: the lane whose clock shows the least time runs the next cycle.
 
-Therefore the lanes' clocks advance together, and the events show the true speed-up at every moment. While one lane
-runs, the clocks of the other lanes stand still.
+So the clocks advance together, and the events always show the true speed-up. Clocks of waiting lanes stand still.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ from ..events import Committed, Event, Failed, PEER
 
 def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Event, None, None]:
     """Yield the lanes' events, one whole cycle at a time. Each clock counts from the lane's first token."""
-    clocks, first_at = dict.fromkeys(lanes, 0.0), dict.fromkeys(lanes, 0.0)
+    clocks, first_at = dict.fromkeys(lanes, 0.0), dict[str, float]()
     running = list(lanes)
     with contextlib.ExitStack() as stack:
         for lane in lanes.values():
@@ -22,9 +21,7 @@ def interleave(lanes: dict[str, Generator[Event, None, None]]) -> Generator[Even
             for event in lanes[lane_behind]:
                 yield event
                 if isinstance(event, Committed):
-                    if event.cycle == 0:
-                        first_at[lane_behind] = event.at
-                    clocks[lane_behind] = event.at - first_at[lane_behind]
+                    clocks[lane_behind] = event.at - first_at.setdefault(lane_behind, event.at)
                     break
             else:
                 running.remove(lane_behind)

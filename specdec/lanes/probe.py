@@ -1,8 +1,7 @@
 """Measure the costs of drafting in short runs, and choose the drafter and draft depth that a run leaves open.
 
 The default is expected to be fastest: tokens per cycle divided by a cycle's cost (Leviathan et al. 2022, theorem 3.8).
-The acceptance rate is read from the drafter's config.json, if training wrote it there. Costs are measured once on a
-machine; the user's cache folder keeps them.
+The acceptance rate is in the drafter's config.json if training wrote it. The user's cache folder keeps measured costs.
 """
 
 import contextlib
@@ -58,9 +57,8 @@ def choose(
     """Choose the drafter if it is `DEFAULT_DRAFTER`, and the depth if `k` is 0; other values stay as given.
 
     If no depth is expected to save time, the depth is 1; "none" has depth 0. Unless `measure`, nothing is measured:
-    drafters whose costs are unknown are left out. If all are, or none drafts, the first has the usual depth, which is
-    that of a drafter that is an object, too. `adaptive` always measures its drafter. With `peer`, the default is a
-    drafter that transformers has, too.
+    drafters whose costs are unknown are left out. If all are, or none drafts, the first has the usual depth, as has a
+    drafter that is an object. `adaptive` always measures its drafter. With `peer`, transformers has the default, too.
     """
     if not isinstance(drafter, str):
         return Choice(drafter, k or USUAL_K)
@@ -122,9 +120,8 @@ def probe(family: Family, name: str, report: Report = lambda done, total: None) 
 def measure_costs(family: Family, name: str, report: Report = lambda done, total: None, text: str = TEXT) -> Costs:
     """Measure the costs of drafting with `name` after a text: short runs of each depth, each followed by a plain run.
 
-    Costs are medians over cycles or runs, so that one pause of the machine does not distort them.
-    `report` is told how many depths are measured, and of how many. Raises Refused if `name` drafts nothing, or if
-    a run fails.
+    Costs are medians over cycles or runs, so that one pause of the machine does not distort them. Raises Refused if
+    `name` drafts nothing, or if a run fails.
     """
     for warm_up in (name, "none"):  # first calls are slow
         report(0, len(DEPTHS))

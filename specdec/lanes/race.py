@@ -23,8 +23,7 @@ from .transformers import assisted
 def run_task(task: Task, on_read: OnRead = lambda lane, done, total: None) -> Generator[Event, None, None]:
     """Run `task` in captured graphs if its target is on a GPU and its drafter allows it, else by the host's executor.
 
-    `on_read` is told how much of a long prompt is read; by a GPU never, as it reads any prompt in an instant.
-    Raises Refused as `loop.generate` does.
+    `on_read` is told how much of a long prompt is read; a GPU is too fast for that. Raises Refused as `loop.generate`.
     """
     if torch.device(getattr(target_of(task), "device", "cpu")).type != "cuda":
         return loop.generate(task, HostExecutor(task, on_read=on_read))
@@ -37,8 +36,7 @@ def make_task(
 ) -> Task:
     """Make the task of a lane that continues `tokens`; its drafter and rule are names or objects.
 
-    Raises Refused for an unknown drafter, for `adaptive` before its drafter is probed, and for an object that cannot
-    draft or judge.
+    Raises Refused for an unknown drafter, `adaptive` before its drafter is probed, and what cannot draft or judge.
     """
     drafter, params = request.drafter, request.params
     rule = rules.make_rule(request.rule) if isinstance(request.rule, str) else request.rule

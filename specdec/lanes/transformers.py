@@ -135,9 +135,8 @@ class AssistedExecutor:
         seconds = time.perf_counter() - start
         verdict = Verdict(tuple(range(len(drafted))), last, "bonus", ())
         positions = [Position(i, t, self.task.piece(t), "accepted", None, None, None) for i, t in enumerate(drafted)]
-        return CycleResult(
-            Proposal.chain(drafted), verdict, lambda noise: {"positions": tuple(positions)}, 0.0, seconds
-        )
+        described = {"positions": tuple(positions)}
+        return CycleResult(Proposal.chain(drafted), verdict, lambda noise: described, 0.0, seconds)
 
     def stop_drafting(self) -> None:
         """Do nothing: the engine calls this after failed drafts, and drafts of this executor never fail."""

@@ -21,7 +21,6 @@ from .goodness_of_fit import Counts, divergence, g_test, GTest, solve_limit
 from .toys import ByPrefix
 
 RowAfter = Callable[[Tokens], Mapping[int, float]]  # text -> probabilities of the likely next tokens
-
 SMALL_VOCABULARY = 64  # rows over a larger vocabulary list only tokens with at least MIN_PROBABILITY
 MIN_PROBABILITY = 1e-6
 MIN_REST = 1e-6  # a row that does not list every token leaves at least this probability to the others

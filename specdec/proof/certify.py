@@ -50,10 +50,7 @@ SHOWN_TOKENS = 14  # tokens of each text that are shown
 
 
 class ModelPair:
-    """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens.
-
-    The first `control` tokens of the text are not shown. K is 2, because some mistakes are harmless at K = 1.
-    """
+    """Holds a target, its draft model, and the `text` that they continue, which has at least two tokens."""
 
     def __init__(
         self,
@@ -64,10 +61,10 @@ class ModelPair:
         params: SamplingParams,
         piece: Callable[[int], str],
         greedy_limit: int,
-        control: int = 0,
+        control: int = 0,  # the first tokens of the text, which are not shown
     ) -> None:
         self.name, self.text, self.params, self.piece = name, tuple(text), params, piece
-        self.k, self.models, self.greedy_limit = 2, (target, draft), greedy_limit
+        self.k, self.models, self.greedy_limit = 2, (target, draft), greedy_limit  # K = 1 would hide some mistakes
         self.shown_text = self.text[control:]
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
@@ -169,13 +166,9 @@ def certify(pair: ModelPair, mistake: Mistake | None, draws: int, seed: int) -> 
             if time.monotonic() - last_yield > REPORT_EVERY_S:
                 last_yield = time.monotonic()
                 yield {**result, "done": counts.total()}
-        result = {**result, "done": until, "sampled": [*result["sampled"], [until, rounded_distances(pair, counts)]]}
+        tested = [[*map(four_digits, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
+        result = {**result, "done": until, "sampled": [*result["sampled"], [until, tested]]}
         yield result
-
-
-def rounded_distances(pair: ModelPair, counts: Counter[Tokens]) -> list[list[Any]]:
-    """Return the `distances` of the counted texts from the target's distribution, rounded for JSON."""
-    return [[*map(four_digits, values), ruled_out] for *values, ruled_out in distances(pair.exact, counts)]
 
 
 def passed(result: dict[str, Any]) -> list[bool]:
@@ -201,8 +194,7 @@ class OwnDrawRecorder(FirstTokenGiven):
 def next_token_distribution(pair: ModelPair, mistake: Mistake | None) -> Tensor:
     """Return the exact distribution [V] of the next token when one token is drafted.
 
-    It averages over all drafts and coins. After a rejection, the distribution of the loop's next draw counts; it is nan
-    if a mistake makes the loop stop before that draw.
+    It averages over drafts and coins. After a rejection, the next draw's distribution counts; nan if there is none.
     """
 
     def run(sampler: Sampler) -> Tensor:

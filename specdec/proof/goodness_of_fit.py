@@ -12,7 +12,6 @@ from typing import NamedTuple
 from .enumeration import JointDistribution, Tokens, total_variation
 
 Counts = Mapping[Tokens, int]  # how often each text was drawn
-
 FALSE_ALARM = 1e-9  # a test with a smaller `tail` is red
 MIN_EXPECTED = 5.0  # texts with a smaller expected count share one cell
 MOST_DRAWS = 1e12  # a difference that shows only after more draws is due to rounding

@@ -75,8 +75,7 @@ class OneCoin(RejectionSampling):
         return super().verify(proposal, rows, sampler)
 
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        ratio = min(1.0, p / q)
-        smallest = min(self._passed, ratio)
+        smallest = min(self._passed, p / q)
         accepted, u = sampler.accept(smallest, self._passed, ("accept", node))
         self._passed = smallest
         return accepted, u

@@ -41,6 +41,7 @@ MAX_VARIATION = 1e-12  # larger than the float64 rounding errors over a few thou
 MAX_LOOP_PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
 MAX_CYCLE_PATHS = 100_000  # of a single cycle's draft, and of its verification
 SparseRow = dict[int, float]  # token -> probability, without tokens of probability 0
+Verify = Callable[[list[int], Tensor, Tensor, "UserSampler"], Sequence[int]]  # what a user's file defines
 WAYS = ("alike", "zeros", "ties", "far apart")
 SIZES = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are of published vocabularies
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
@@ -49,10 +50,7 @@ SOME = 5
 
 @dataclass(frozen=True)
 class CycleCase:
-    """A cycle whose draft has `k` levels with `width` siblings (a chain has width 1).
-
-    `how` says how siblings are chosen: "sampled", sampled "without replacement", or the "top" tokens as point masses.
-    """
+    """A cycle whose draft has `k` levels of `width` siblings (a chain has one); for `how` see `toys.TreeDrafter`."""
 
     vocabulary: int
     k: int
@@ -200,9 +198,6 @@ class UserSampler:
 
     def accept(self, p: float, q: float, key: Any) -> bool:
         return self._inner.accept(p, q, key)[0]
-
-
-Verify = Callable[[list[int], Tensor, Tensor, UserSampler], Sequence[int]]
 
 
 class UserRule(Rule):

@@ -25,6 +25,8 @@ from .enumeration import completed, JointDistribution, Tokens
 
 PROMPT = (0,)
 DEEPEST = 16  # the largest K on the page
+CHAIN_DRAFTERS = ("model", "point")
+DRAFTERS = (*CHAIN_DRAFTERS, "sampled", "without replacement", "top")
 PARAMS = (
     SamplingParams(temperature=1.0),
     SamplingParams(temperature=0.0),
@@ -249,10 +251,6 @@ def run_loop(task_of: Callable[[], Task]) -> Callable[[Sampler], Tokens]:
         return tuple(tokens)
 
     return run
-
-
-CHAIN_DRAFTERS = ("model", "point")
-DRAFTERS = (*CHAIN_DRAFTERS, "sampled", "without replacement", "top")
 
 
 def cases(rule: str = "rejection") -> list[LoopCase]:

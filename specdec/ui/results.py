@@ -17,6 +17,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#5
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
+CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
+QUOTED = ("draft_model", "early_exit", "prompt_lookup")  # drafters whose acceptance introductions quote
+NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
+WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
+HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the prompts, with their rows' weights
 Row = dict[str, Any]
 
 
@@ -186,13 +191,6 @@ def measured_rows() -> list[Row]:
                 if {"drafter", "alpha", "tau", "verify_cost"} <= row.keys() and row["measured_speedup"]
             ]
     return all_rows
-
-
-CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
-QUOTED = ("draft_model", "early_exit", "prompt_lookup")  # drafters whose acceptance introductions quote
-NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
-WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
-HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the prompts, with their rows' weights
 
 
 def account() -> dict[str, Any]:

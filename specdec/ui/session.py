@@ -1,8 +1,7 @@
-"""Give the page access to the engine.
+"""Give the page access to the engine, which has its own process (`process.py`).
 
-The engine has its own process (`process.py`), so the page does not need torch. One run at a time uses the machine: two
-would distort each other's times. Our own queue (`gateway/visitors.py`) shows visitors their place. Gradio cancels a
-generator only between two yields, so those here yield every half second, if only "".
+One run at a time uses the machine: two would distort each other's times. Our own queue (`gateway/visitors.py`) shows
+visitors their place. Gradio cancels a generator only between two yields, so these yield every half second.
 """
 
 import contextlib
@@ -35,13 +34,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the page is told of a run or certificate: lines, or a sentence beside the button.
-
-    `lines` are a run's, or a certificate's state as JSON; "" is a heartbeat. The last is `done`, `cut` or `error`.
-    """
+    """What the page is told of a run or a certificate. The last answer is `done`, `cut` or `error`."""
 
     name: Literal["lines", "waiting", "fetch", "prepare", "running", "read", "done", "cut", "error"]
-    text: str
+    text: str  # of `lines`: a run's, or a certificate's state as JSON; "": a heartbeat; else a sentence
     share: float = 1.0  # how much is done of what the text names
 
 

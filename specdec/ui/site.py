@@ -79,11 +79,6 @@ def shared_files() -> dict[str, str]:
     for pair in PAIRS:
         name = f"certificates/{pair}"
         files[f"{name}.js"] = data_script(name, as_json(recorded.recorded_certificates(pair)))
-    for page_language in LANGUAGES:
-        with speaking(page_language):
-            for kind in recorded.recorded_names():
-                for drafter, name in runs_of(kind).items():
-                    files[f"{name}.js"] = data_script(name, quoted(recorded.recorded(kind, drafter)))
     return files
 
 
@@ -130,6 +125,9 @@ class Sheet:
         page(demo, teaching=False)
         self.body = self.inside(demo)
         self.files[f"{self.data}/page.js"] = data_script("page", as_json(self.host_data()))
+        for kind in recorded.recorded_names():
+            for drafter, name in runs_of(kind).items():
+                self.files[f"{name}.js"] = data_script(name, quoted(recorded.recorded(kind, drafter)))
 
     def document(self, version: str, base: str) -> str:
         scripts = ("assets/modules.js", f"traces/{self.begin}.js", f"{self.data}/page.js")

@@ -25,7 +25,6 @@ _languages = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for
 _order = sorted(_languages, key=lambda language: (language != ENGLISH, language))  # English first
 LANGUAGES = {language: _languages[language]["name"] for language in _order}  # language -> its own name
 TAGS = {language: _languages[language]["tag"] for language in _order}  # language -> its tag in HTML
-
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 

@@ -94,7 +94,7 @@ def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
     assert told.keys() == links.keys()
     assert {m.name for m in METHODS.values() if not m.variant_of} == {*told, "none"}
     for name in told:
-        picture = xml.fromstring((methods.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+        picture = xml.fromstring(text.asset(f"methods/{name}.svg"))
         papers = links[name]["papers"].values()
         assert len(picture) > 8 and papers
         assert all(re.fullmatch(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|github\.com/\S+)", link) for link in papers)

@@ -17,7 +17,6 @@ from ..text import as_json, asset, of_drafters, strings
 ENGINE: dict[str, Any] = {"concurrency_id": "engine", "concurrency_limit": None}
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 INSTANT: dict[str, Any] = {"queue": False, **PRIVATE}
-METHOD_FIELDS = ("kind", "tree")  # the fields of a method that the player's scripts use
 # Column -> how many decimals it shows, None for words. All other columns show two.
 DIGITS = {"method": None, "domain": None, "k": 0, "tokens_per_second": 0, "temperature": 1, "draft_cost": 3}
 
@@ -79,7 +78,7 @@ def player_words() -> dict[str, Any]:
     return words | {
         "drafter": of_drafters("lane"),
         "names": of_drafters("name"),
-        "methods": {name: {key: getattr(m, key) for key in METHOD_FIELDS} for name, m in METHODS.items()},
+        "methods": {name: {"kind": m.kind, "tree": m.tree} for name, m in METHODS.items()},  # what the scripts use
         "peer": words["peer"] | of_drafters("peer_lane"),
         "say": words["say"] | {"start": of_drafters("start")},
     }

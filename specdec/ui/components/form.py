@@ -53,17 +53,14 @@ def add_form(shown: dict[str, Any]) -> Form:
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         target = target_menu(first)
         drafter = dropdown("drafter", drafter_choices(first), menu.drafter_lines("rejection", first))
-        built = {
-            setting.name: field(setting, shown)
-            for setting in SETTINGS.values()
-            if setting.main and setting.type_ is not str
-        }
+        built: dict[str, Any] = {"prompt": prompt, "drafter": drafter, "target": target}
+        built |= {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.name not in built}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULE_FACTS], words["rule_lines"])
             peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
-            built |= {"prompt": prompt, "drafter": drafter, "rule": rule, "target": target, "peer": peer}
-            built |= {setting.name: field(setting, shown) for setting in SETTINGS.values() if setting.name not in built}
+            built |= {"rule": rule, "peer": peer}
+            built |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in built}
         fields = {name: built[name] for name in SETTINGS}
         with engine_place:
             engines = engine_menu([fields[name] for name in SERVER_ONLY])

@@ -37,14 +37,10 @@ def start(event: gr.EventData) -> Iterator[Any]:
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
     except Refused as error:
-        yield say(translated(error.args[0]), wrong=True)
+        yield gr.update(said=translated(error.args[0]), wrong=True)
         return
     for item in running:
         if item.name == "lines":
             yield gr.update(value=escaped(item.text)) if item.text else gr.skip()
         else:
-            yield say(item.text, wrong=item.name == "error")
-
-
-def say(words: str, wrong: bool = False) -> Any:
-    return gr.update(said=words, wrong=wrong)
+            yield gr.update(said=item.text, wrong=item.name == "error")

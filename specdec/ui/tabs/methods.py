@@ -9,9 +9,7 @@ import gradio as gr
 from ...methods import EXIT, Method, METHODS
 from .. import menu, results
 from ..components.drawn import folded, INSTANT, lines, table, title
-from ..text import ASSETS, filled, of_drafters, PAGE, read_json, sentences, strings
-
-PICTURES = PAGE / "methods"
+from ..text import asset, ASSETS, filled, of_drafters, read_json, sentences, strings
 
 
 def build(tab: gr.Tab) -> None:
@@ -102,9 +100,6 @@ def provenance(report: dict[str, Any]) -> list[str]:
     return [words["recorded"], sentences(facts, words["setting"], outdated)]
 
 
-# ---- cards ----
-
-
 def cards() -> gr.HTML:
     page = filled(
         "methods/cards.html",
@@ -117,7 +112,7 @@ def cards() -> gr.HTML:
 def card(method: Method) -> dict[str, Any]:
     words = strings("drafters")[method.name]
     texts = words["card"]
-    drawing = (PICTURES / f"{method.name}.svg").read_text(encoding="utf-8")
+    drawing = asset(f"methods/{method.name}.svg")
     picture = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(texts["picture"])}"', 1)
     rows = {"parameters": weights(method), "training": training(method.name, texts["training"])}
     rows["controls"] = controls(method.name)
