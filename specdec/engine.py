@@ -60,7 +60,10 @@ class Run:
 
 
 class Engine:
-    """A target with drafters on one device. Its runs follow each other, and share models, costs and CUDA graphs."""
+    """A target model with its drafters on one device.
+
+    Runs of one engine follow each other, and share its models, measured costs and captured CUDA graphs.
+    """
 
     def __init__(
         self,

@@ -116,7 +116,11 @@ class Trace:
         return texts
 
     def summary(self) -> dict[str, Any]:
-        """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None."""
+        """Return the settings, texts and figures of the run, ready for JSON. An unknown figure is None.
+
+        `figures` come from `stats.summary`. `machine_busy` says whether other programs probably distorted the speed-up.
+        `same_text` says whether all lanes wrote the same text; it is None for a single lane.
+        """
         lane = self.header.lanes[0]
         started = start_of(self.events, lane)
         texts = self._texts()
@@ -134,9 +138,9 @@ class Trace:
             "prompt": self.header.prompt,
             "settings": settings,
             "texts": texts,
-            "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,  # of all lanes
+            "same_text": len(set(texts.values())) == 1 if len(texts) > 1 else None,
             "figures": summary([comparison]),
-            "machine_busy": busy_before or comparison.machine_busy,  # so that the speed-up is probably distorted
+            "machine_busy": busy_before or comparison.machine_busy,
         }
 
     def __repr__(self) -> str:
