@@ -39,7 +39,6 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
     part.right.replaceChildren(.../** @type {Node[]} */ (right));
   }
 
-  /* Lists the times of the first `shown` of draft, check and commit, above plain decoding's. */
   function timeEvidence(/** @type {number} */ shown) {
     const { cycle, changed, gained } = current(),
       { drafting, check, endMs } = cycle,
