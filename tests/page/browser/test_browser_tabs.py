@@ -182,7 +182,7 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     expect(page.locator("#arena [data-best]")).to_have_text(["1.23", "1.20", "1.25"])
     expect(page.locator("#arena [data-near]")).to_have_text(["1.10"])  # 1.05 to 1.20 reaches it
     expect(page.locator(".sd-recorded-badge .sd-badge").first).to_have_text("Recorded")
-    assert "of 4 columns: Draft model (3)" in page.inner_text("#findings")
+    assert "of 4 pairs of text and temperature: Draft model (3)" in page.inner_text("#findings")
     open_fold(page, "How each method drafts")
     cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
