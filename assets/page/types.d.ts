@@ -222,6 +222,7 @@ interface Figures {
   alpha: number | null;
   tau: number | null;
   draftAcceptance: number | null;
+  plainPassMs: number; // 0 without a plain lane
   inPlainPasses: (totalMs: number, n: number) => number | null;
   cost: number | null;
   c: number | null;
@@ -398,7 +399,7 @@ interface StepPage {
   part: Parts;
   current(): OpenCycle;
   passTime(): string;
-  plainStepMs(): number; // 0 without a plain lane
+  plainStepMs(): number;
   cycles(): Cycle[];
   started(): Partial<Started>;
   rule(): string;

@@ -66,6 +66,7 @@ export function figuresAt(/** @type {Run} */ run, /** @type {number} */ ms) {
       : serverTotals
         ? serverTotals.accepted / serverTotals.drafted
         : null,
+    plainPassMs,
     inPlainPasses,
     cost: inPlainPasses(speculative.endMs, speculative.passes),
     c: measured ? inPlainPasses(speculative.draftMs, speculative.drafted) : null,

@@ -92,10 +92,7 @@ function mountStepper(element, props, server, player) {
 
   const cycles = () => speculativeOf(run).cycles;
   const started = () => startedOf(run);
-  const plainStepMs = () => {
-    const { endMs, passes } = figuresAt(run, Infinity).plain;
-    return endMs / passes || 0;
-  };
+  const plainStepMs = () => figuresAt(run, Infinity).plainPassMs;
   const rule = () => started().rule || REJECTION_SAMPLING;
   const isGreedy = () => isGreedyRun(run);
   const hasQuestion = () => view.choice.rule != null || view.choice.k != null || view.choice.coins != null;
