@@ -152,8 +152,8 @@ export function createCurves({
       cost = settings.c + checkCost(k + 1) - checkCost(k),
       values = {
         next: k + 1,
-        brings: toFixed(gained),
-        costs: toFixed(cost),
+        brings: toFixed(gained, 3),
+        costs: toFixed(cost, 3),
         rate: cost ? toFixed(gained / cost) : "∞",
         now: toFixed(speedupAt(k)),
       };
