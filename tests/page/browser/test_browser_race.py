@@ -78,7 +78,7 @@ def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab
     assert max(map(bottom, ("[data-part=flow]", "[data-part=say]", *shown[2:], *timeline))) <= transport
     for width, height, seen in ((375, 812, 4), (375, 667, 3), (320, 640, 2)):
         page.set_viewport_size({"width": width, "height": height})
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.wait_for_function("wide => document.documentElement.scrollWidth === wide", arg=width)  # scripts fit it
         assert max(map(bottom, shown[:seen])) <= height
         assert bottom("[data-part=lane0]") <= page.locator(".sd-transport").bounding_box()["y"]
         for name in ("Guide", "Race"):
