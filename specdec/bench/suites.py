@@ -1,8 +1,8 @@
 """Run `specdec bench`: print a table of measured figures and, as the last line, JSON.
 
-A target with a chat template gets questions as prompts; other targets get texts to continue: those under "bench", of
-which the page uses the others. The stories and the code were written for this list. The facts were generated like the
-questions in training, but are not the same. Of each kind, we took the first six prompts for which the target's plain
+A target with a chat template gets questions as prompts; other targets get texts to continue, 18 of each kind, which the
+page does not use. The stories and the code were written for this list. The facts were generated like the questions in
+training, but are not the same. Of each kind, we took the first prompts, some cut short, for which the target's plain
 greedy text does not loop, because loops are easy to draft. Digests of code and weights say when a table is out of date.
 """
 
@@ -55,7 +55,7 @@ def read_lists(file: str, *lists: str) -> dict[str, tuple[str, ...]]:
     return {kind: texts for kind, texts in prompts.items() if texts}
 
 
-PROMPTS = read_lists("prompts.json", "bench")  # texts to continue
+PROMPTS = read_lists("prompts.json", "bench", "more")  # texts to continue
 QUESTIONS = read_lists("questions.json", "page", "bench", "more")  # for chat models, by the categories of SPEED-Bench
 
 

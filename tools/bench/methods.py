@@ -12,6 +12,7 @@ from specdec.methods import ADAPTIVE, DRAFT_MODEL, LOOKUP
 from . import peers
 from .options import Options
 
+PEERS_PROMPTS = 6  # of each kind; transformers takes ten times as long
 LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draft
 
 
@@ -24,7 +25,8 @@ def report(options: Options) -> dict[str, Any]:
     result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if DRAFT_MODEL in family.drafts and options.peers and family.precision != "int8":  # transformers has no int8 target
-        result["peers"] = peers.measure(engine, PROMPTS, best_cases(rows), options.tokens, min(options.repeats, 5))
+        few = {kind: texts[:PEERS_PROMPTS] for kind, texts in PROMPTS.items()}
+        result["peers"] = peers.measure(engine, few, best_cases(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result
 
