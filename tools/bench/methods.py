@@ -12,20 +12,22 @@ from specdec.methods import ADAPTIVE, DRAFT_MODEL, LOOKUP
 from . import peers
 from .options import Options
 
-PEERS_PROMPTS = 6  # of each kind; transformers takes ten times as long
+FEW = 6  # prompts of each kind where there are many drafters, or one takes ten times as long
 LOOPING = 0.1  # share of repeated 8-grams; texts with more are too easy to draft
 
 
 def report(options: Options) -> dict[str, Any]:
-    drafters = (LOOKUP, DRAFT_MODEL, ADAPTIVE) if options.suite == "embedded" else ()  # or all
+    few = {kind: texts[:FEW] for kind, texts in PROMPTS.items()}
+    headline_only = options.suite == "embedded"
+    drafters = (LOOKUP, DRAFT_MODEL, ADAPTIVE) if headline_only else ()  # or all
+    prompts = PROMPTS if headline_only else few
     engine = suites.make_engine(options.target, (), options.dtype, options.device)
-    rows = list(suites.measure_drafters(engine, PROMPTS, drafters, options.k, options.tokens, options.repeats))
+    rows = list(suites.measure_drafters(engine, prompts, drafters, options.k, options.tokens, options.repeats))
     family = engine.models
     print(suites.table(rows))
     result = {"rows": rows, "models": family.describe(), "peers": None}
     result["headline"] = {"greedy": headline(rows, 0.0), "sampled": headline(rows, 0.8)}
     if DRAFT_MODEL in family.drafts and options.peers and family.precision != "int8":  # transformers has no int8 target
-        few = {kind: texts[:PEERS_PROMPTS] for kind, texts in PROMPTS.items()}
         result["peers"] = peers.measure(engine, few, best_cases(rows), options.tokens, min(options.repeats, 5))
     print(result["headline"], result["peers"], sep="\n")
     return result
