@@ -1,4 +1,7 @@
-"""The executor of any host: draft, check the proposal, run the target, and judge its rows, one after the other."""
+"""The executor of any host: draft, check the proposal, run the target, and judge its rows, one after the other.
+
+The drafter reads the prompt in the prefill; on a GPU it does so in the first cycle that drafts (`gpu/runner.py`).
+"""
 
 import contextlib
 import math
