@@ -64,7 +64,8 @@ def test_the_speedup_and_its_account() -> None:
 def test_the_drafters_pass_over_the_prompt_is_no_lasting_overhead_where_it_is_in_cycle_1() -> None:
     ours = [*cycle("speculative", 0, 0.0, [], 1, 0, 0.010), *cycle("speculative", 1, 0.019, [A, R], 3, 0.004, 0.012)]
     comparison = Comparison.from_events([*ours, *cycle("speculative", 2, 0.035, [A], 5, 0.004, 0.012), *PLAIN])
-    assert comparison.overhead == pytest.approx(0.9 / 2) and lasting_overhead(comparison) == pytest.approx(0.0, abs=1e-9)
+    assert comparison.overhead == pytest.approx(0.9 / 2)
+    assert lasting_overhead(comparison) == pytest.approx(0.0, abs=1e-9)
     assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
 
 
