@@ -1,7 +1,4 @@
-"""The executor of any host: draft, check the proposal, run the target, and judge its rows, one after the other.
-
-The drafter reads the prompt in the prefill; on a GPU it does so in the first cycle that drafts (`gpu/runner.py`).
-"""
+"""The executor of any host: draft, check the proposal, run the target, and judge its rows, one after the other."""
 
 import contextlib
 import math
@@ -27,7 +24,7 @@ class DraftError(ValueError):
 
 
 class HostExecutor:
-    """Runs drafter, target and rule one after the other."""
+    """Runs a task on a CPU or GPU. The drafter reads the prompt in the prefill; in `gpu/runner.py`, only in cycle 1."""
 
     def __init__(
         self,

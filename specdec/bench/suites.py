@@ -69,10 +69,9 @@ def measure_drafters(
         raise Refused(f"there is no drafter {unknown[0]!r}; choose from {', '.join(every)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else ks for name in drafters or every}
     trials = sum(len(tried) for tried in depths.values() if len(tried) > 1)
-    warm_ups = (trials + len(depths)) * len(prompts)
-    rounds = trials * CHOOSING_ROUNDS + len(depths) * repeats
-    total = (warm_ups + rounds * sum(map(len, prompts.values()))) * len(TEMPERATURES)
-    with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
+    rounds = ((trials, CHOOSING_ROUNDS), (len(depths), repeats))
+    pairs_of_texts = [sum(cases * (1 + count * len(texts)) for cases, count in rounds) for texts in prompts.values()]
+    with tqdm(total=sum(pairs_of_texts) * len(TEMPERATURES), desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
             if temperature == TEMPERATURES[0]:  # at the speed of this hour
                 costs = {name: probed_costs(family, name, texts[0]) for name in depths}
@@ -83,7 +82,8 @@ def measure_drafters(
             several = [case for each in cases.values() if len(each) > 1 for case in each]
             runs = measure_pairs(engine, tuple(texts), several, tokens, CHOOSING_ROUNDS, bar.update)
             tried = {case: row(case, measured, 0) for case, measured in runs.items()}
-            chosen = [max(each, key=lambda case: speedup_of(tried.get(case, {}))) for each in cases.values()]
+            speedups = {case: result["measured_speedup"] for case, result in tried.items()}
+            chosen = [max(each, key=lambda case: speedups.get(case) or 0.0) for each in cases.values()]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
             pairs = measure_pairs(engine, tuple(texts), chosen, tokens, repeats, bar.update, seed)
@@ -111,11 +111,6 @@ def probed_costs(family: Family, drafter: str, text: Any) -> Costs | None:
                 costs = replace(probe.measure_costs(family, drafter, text=probed), passes=costs.passes)
             return costs
     return None
-
-
-def speedup_of(entry: Row) -> float:
-    value = entry.get("measured_speedup")
-    return value if isinstance(value, float) else 0.0
 
 
 def table(rows: Sequence[Row]) -> str:

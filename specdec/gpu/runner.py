@@ -90,9 +90,9 @@ class DeviceRunner:
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Prefill the target, and draw the first token of a text of at most `end` tokens.
+        """Prefill the target, and draw the first of at most `end` tokens, before the draft has read the prompt.
 
-        The draft reads the prompt only in the first cycle that drafts, so that the first token comes sooner.
+        The first cycle that drafts begins with that, so that the first token comes sooner than on the host.
         """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
