@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -121,6 +121,9 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
     audited = account(run(details=False))
     assert not audited.faults and audited.decisions > 10 and audited.draws == 0
     assert sum(audited.unchecked.values()) >= 10
+    lines = [to_dict(event) for event in run(details=False)]
+    first(lines, "accepted")[1]["q"] = 0.0  # no draft has it
+    assert account([from_dict(line) for line in lines]).faults
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
@@ -182,6 +185,14 @@ def scaled_residual(lines: list[Line]) -> int:
     forged = {"top": [{**listed, "prob": factor * listed["prob"]}], "entropy": 0.5}
     x["residual"] = line["distribution"] = forged | {"rest": 1.0 - forged["top"][0]["prob"]}
     x["overlap"] = 1.0 - (1.0 - x["overlap"]) / factor
+    return cycle
+
+
+def unlisted_residual(lines: list[Line]) -> int:
+    cycle, x = first(lines, "rejected")
+    listed = {one["token"] for one in x["target"]["top"]}
+    token = next(token for token in range(40) if token not in listed)
+    x["residual"] |= {"top": [{"token": token, "piece": "", "prob": 1.0}], "rest": 0.0}
     return cycle
 
 
@@ -274,7 +285,7 @@ def other_bonus(lines: list[Line]) -> int:
 
 TAMPERINGS = [
     vast_k, smaller_k, clock_before_zero, more_than_max_tokens, other_bonus, unlikely_coin, other_residual,
-    scaled_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
+    scaled_residual, unlisted_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
     drawn_from_target, kept_though_discarded, one_more, wrong_total, lost_cycle, other_ending,
 ]  # fmt: skip
 
@@ -287,6 +298,16 @@ def test_what_was_changed_is_named_with_its_cycle(change: Callable[[list[Line]],
     assert audited.faults, "not found"
     assert audited.faults[0].cycle == cycle and audited.faults[0].lane == "speculative"
     assert str(audited.faults[0]).startswith(f"cycle {cycle} of the lane speculative: ")
+
+
+def test_the_row_of_a_sibling_has_to_be_the_residual_before_it() -> None:
+    lines = [to_dict(event) for event in run("without replacement")]
+    tried = (pair for line in lines for pair in pairwise(line.get("positions", ())))
+    x, y = next((x, y) for x, y in tried if (x["status"], y["status"]) == ("rejected", "accepted"))
+    y["target"], y["u"] = copy.deepcopy(x["target"]), 0.0
+    y["p"] = next(one["prob"] for one in y["target"]["top"] if one["token"] == y["token"])
+    del y["residual"]
+    assert account([from_dict(line) for line in lines]).faults
 
 
 def test_a_tampered_h_of_a_block_is_found() -> None:
