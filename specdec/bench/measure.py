@@ -8,14 +8,13 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..engine import Engine
 from ..events import SPECULATIVE
 from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
 from ..types import Costs, SamplingParams
 
-Row = dict[str, Any]
+Row = dict[str, object]
 Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 

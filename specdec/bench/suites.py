@@ -82,8 +82,7 @@ def measure_drafters(
             several = [case for each in cases.values() if len(each) > 1 for case in each]
             runs = measure_pairs(engine, tuple(texts), several, tokens, CHOOSING_ROUNDS, bar.update)
             tried = {case: row(case, measured, 0) for case, measured in runs.items()}
-            speedups = {case: result["measured_speedup"] for case, result in tried.items()}
-            chosen = [max(each, key=lambda case: speedups.get(case) or 0.0) for each in cases.values()]
+            chosen = [max(each, key=lambda case: speedup_of(tried.get(case, {}))) for each in cases.values()]
             # New seeds: with the seeds of the trials, the chosen k would look better than it is.
             seed = CHOOSING_ROUNDS + 1
             pairs = measure_pairs(engine, tuple(texts), chosen, tokens, repeats, bar.update, seed)
@@ -111,6 +110,11 @@ def probed_costs(family: Family, drafter: str, text: Any) -> Costs | None:
                 costs = replace(probe.measure_costs(family, drafter, text=probed), passes=costs.passes)
             return costs
     return None
+
+
+def speedup_of(entry: Row) -> float:
+    value = entry.get("measured_speedup")
+    return value if isinstance(value, float) else 0.0
 
 
 def table(rows: Sequence[Row]) -> str:
