@@ -69,9 +69,10 @@ def measure_drafters(
         raise Refused(f"there is no drafter {unknown[0]!r}; choose from {', '.join(every)}")
     depths = {name: [BENCH_ADAPTIVE_K] if inner_drafter(name) else ks for name in drafters or every}
     trials = sum(len(tried) for tried in depths.values() if len(tried) > 1)
-    rounds = ((trials, CHOOSING_ROUNDS), (len(depths), repeats))
-    pairs_of_texts = [sum(cases * (1 + count * len(texts)) for cases, count in rounds) for texts in prompts.values()]
-    with tqdm(total=sum(pairs_of_texts) * len(TEMPERATURES), desc="measuring", unit="pair", mininterval=2) as bar:
+    warm_ups = (trials + len(depths)) * len(prompts)
+    rounds = trials * CHOOSING_ROUNDS + len(depths) * repeats
+    total = (warm_ups + rounds * sum(map(len, prompts.values()))) * len(TEMPERATURES)
+    with tqdm(total=total, desc="measuring", unit="pair", mininterval=2) as bar:
         for (domain, texts), temperature in product(prompts.items(), TEMPERATURES):
             if temperature == TEMPERATURES[0]:  # at the speed of this hour
                 costs = {name: probed_costs(family, name, texts[0]) for name in depths}
