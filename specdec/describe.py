@@ -75,7 +75,7 @@ class Weights(NamedTuple):
 
 
 def weigh(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
-    """Yield the weights of each drafted token. Block verification has residuals of its own: of w p and q."""
+    """Yield the weights of each drafted token. The residual is norm(max(0, w p - q)), where only a block has w < 1."""
     by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
     block, chances = BlockVerification().weigh(proposal, rows) if proposal.is_chain else ([], [])
     for node, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions(rows), strict=True)):
