@@ -14,7 +14,7 @@ from specdec import rules
 from specdec.cli.judges import trace as examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified
+from specdec.events import Candidate, Committed, Distribution, Event, Finished, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.loop import generate
 from specdec.methods import EMBEDDED, RULE_FACTS
@@ -23,7 +23,7 @@ from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.task import Task
 from specdec.traces import file as trace
-from specdec.traces.audit import audit, Fault, faultless, LaneAudit
+from specdec.traces.audit import agree, audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import REJECTION
 from specdec.traces.file import Trace, TraceHeader
 from specdec.types import SamplingParams
@@ -124,6 +124,18 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
     lines = [to_dict(event) for event in run(details=False)]
     first(lines, "accepted")[1]["q"] = 0.0  # no draft has it
     assert account([from_dict(line) for line in lines]).faults
+    lines = [to_dict(event) for event in run(params=SETTINGS["greedy"], details=False)]
+    judged = account([from_dict(line) for line in lines]).decisions
+    del first(lines, "accepted")[1]["u"]  # p is 1: no coin could reject it
+    assert account([from_dict(line) for line in lines]).decisions == judged
+
+
+def test_two_lists_of_one_distribution_leave_each_other_room() -> None:
+    a, b = (
+        Distribution(tuple(Candidate(token, "", p) for token, p in listed.items()), rest, 0.0)
+        for listed, rest in (({1: 0.6, 3: 0.2, 4: 0.2}, 0.0), ({1: 0.6, 2: 0.2}, 0.2))
+    )
+    assert agree(a, a) and not agree(a, b) and not agree(b, a)
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
