@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .events import Candidate, Distribution, Position
-from .sampling import block_chance, entropy, overlap, residual, Sampler
+from .rules import BlockVerification
+from .sampling import entropy, overlap, residual, Sampler
 from .types import Proposal, Status, Trial, Verdict
 
 Piece = Callable[[int], str]
@@ -43,56 +44,68 @@ def positions(
     proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler | None
 ) -> tuple[Position, ...]:
     """Return one entry for each drafted token. Without `noise`, only node, token, piece, status, p, q, u, h are set."""
-    trials = {trial.node: trial for trial in verdict.trials}
-    with_coin = {trial.node for trial in verdict.trials if trial.u is not None}
-    distributions, described = proposal.distributions(rows), list[Position]()
-    weight = 1.0 if with_coin else 0.0
-    chances = block_chances(proposal, rows) if noise is not None else iter(())
-    for node, (token, status) in enumerate(zip(proposal.tokens, statuses(proposal, verdict), strict=True)):
-        p, q = row_under_test(proposal, rows, node, with_coin), distributions[node]
-        trial = trials.get(node) or Trial(node, token, float(p[token]), float(q[token]), None, False)
-        position = Position(node, token, piece(token), status, trial.p, trial.q, trial.u, h=trial.h)
-        if noise is not None:
-            draw = partial(noise.categorical, key=("own", proposal.depth(node) - 1))
-            position = describe_position(position, p, q, weight, verdict.token, piece, draw)
-            chance = next(chances, None)
-            position = replace(with_siblings(position, proposal, rows), block=chance if position.h is None else None)
-        if trial.h is not None:
-            weight = min(1.0, weight * trial.p / trial.q)
-        described.append(position)
-    return tuple(described)
+    trials = zip(list_trials(proposal, rows, verdict), statuses(proposal, verdict), strict=True)
+    described = tuple(Position(t.node, t.token, piece(t.token), status, t.p, t.q, t.u, h=t.h) for t, status in trials)
+    if noise is None:
+        return described
+    full = list[Position]()
+    for position, weights in zip(described, weigh(proposal, rows, verdict), strict=True):
+        draw = partial(noise.categorical, key=("own", proposal.depth(position.node) - 1))
+        full.append(describe_position(with_siblings(position, proposal, rows), weights, verdict.token, piece, draw))
+    return tuple(full)
 
 
-def describe_position(
-    position: Position, p: Tensor, q: Tensor, weight: float, own: int, piece: Piece, draw: Draw
-) -> Position:
-    """Add the distributions p, q and residual of weight · p [V]; after a rejection, with the target's `own` token.
+def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Trial]:
+    """Return each drafted token's trial, with its coin; for a token that was not judged, one without a coin."""
+    trials, distributions = {trial.node: trial for trial in verdict.trials}, proposal.distributions(rows)
+    for node, token in enumerate(proposal.tokens):
+        if node not in trials:
+            p = row_under_test(proposal, rows, node, nodes_with_coin(verdict))
+            trials[node] = Trial(node, token, float(p[token]), float(distributions[node][token]), None, False)
+    return [trials[node] for node in range(len(proposal))]
 
-    The residual is left out if `weight` is 0: without coins, and in a block that is never accepted.
-    """
+
+class Weights(NamedTuple):
+    """What is weighed at one drafted token. The tensors are distributions [V]."""
+
+    p: Tensor  # in the token's trial: see `row_under_test`
+    q: Tensor
+    residual: Tensor | None  # None if nothing is drawn from it: without coins, and in a block that is never accepted
+    block: float | None  # see `Position.block`
+
+
+def weigh(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
+    """Yield the weights of each drafted token. The residual is norm(max(0, w p - q)), where only a block has w < 1."""
+    by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
+    block, chances = BlockVerification().weigh(proposal, rows) if proposal.is_chain else ([], [])
+    for node, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions(rows), strict=True)):
+        p, w = row_under_test(proposal, rows, node, by_coins), block[node] if by_block else float(bool(by_coins))
+        chance = chances[node] if chances and not by_block else None
+        yield Weights(p, q, residual(w * p, q, token) if w else None, chance)
+
+
+def nodes_with_coin(verdict: Verdict) -> set[int]:
+    return {trial.node for trial in verdict.trials if trial.u is not None}
+
+
+def describe_position(position: Position, weights: Weights, own: int, piece: Piece, draw: Draw) -> Position:
+    """Add the distributions, and `block`; after a rejection, also with the target's `own` token."""
+    p, q, rest, block = weights
     replacement = {own} if position.status == "rejected" else set()
     shown = {*likeliest(p), *likeliest(q), position.token} | replacement
     target, draft = distribution(p, piece, shown, draw(p)), distribution(q, piece, shown)
-    position = replace(position, overlap=round(overlap(p, q), 7), target=target, draft=draft)
-    if weight == 0.0:
+    position = replace(position, overlap=round(overlap(p, q), 7), target=target, draft=draft, block=block)
+    if rest is None:
         return position
-    difference = residual(weight * p, q, position.token)
-    shown = {*likeliest(difference)} | replacement
-    return replace(position, residual=distribution(difference, piece, shown, draw(difference)))
-
-
-def block_chances(proposal: Proposal, rows: Tensor) -> Iterator[float]:
-    """Yield `Position.block` of each token of a chain: the chance that the block up to it passes block verification."""
-    if not proposal.is_chain:
-        return
-    weight, last, distributions = 1.0, len(proposal) - 1, proposal.distributions(rows)
-    for node, token in enumerate(proposal.tokens):
-        weight = min(1.0, weight * float(rows[node][token]) / float(distributions[node][token]))
-        yield weight if node == last else block_chance(weight, rows[node + 1], distributions[node + 1])
+    return replace(position, residual=distribution(rest, piece, {*likeliest(rest)} | replacement, draw(rest)))
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """Return p [V] in the test of `node`: the target's row, or the residual after its earlier siblings in `judged`."""
+    """Return p [V] in the trial of `node`: the target's row, or the residual after its earlier siblings in `judged`.
+
+    Each rejected sibling turns p into norm(max(0, p - q)), with the sibling's own q: multi-step speculative sampling of
+    SpecInfer (arXiv 2305.09781, section 4.3).
+    """
     p = rows[proposal.parents[node] + 1]
     for sibling in proposal.children(proposal.parents[node]):
         if sibling >= node:
@@ -104,7 +117,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
 
 
 def with_siblings(position: Position, proposal: Proposal, rows: Tensor) -> Position:
-    """Set `row` and `behind`, each unless it equals `p`."""
+    """Set `row` and `behind`: p before any sibling's test, and p behind the tests of all earlier siblings."""
     parent = proposal.parents[position.node]
     earlier = {sibling for sibling in proposal.children(parent) if sibling < position.node}
     if not earlier or proposal.probs is None:

@@ -69,7 +69,7 @@ class Position:
     h: float | None = None
     block: float | None = None  # the h of block verification, if another rule judged this chain
     row: float | None = None  # p in the target's own row, if that differs from `p`
-    behind: float | None = None  # p in the residual after all earlier siblings, if that differs from `p`
+    behind: float | None = None  # p behind all earlier siblings, had each been rejected, if that differs from `p`
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error. If it is `fatal`, the lane ends. Otherwise it goes on, and this cycle has no draft."""
+    """An error. If it is `fatal`, the lane ends. Otherwise it goes on, and this cycle has no draft.
+
+    A drafter fails `at` the start of the target's pass; so does one that reads the prompt after that pass, in cycle 0.
+    """
 
     lane: str
     cycle: int

@@ -24,7 +24,7 @@ class DraftError(ValueError):
 
 
 class HostExecutor:
-    """Runs drafter, target and rule one after the other."""
+    """Runs a task on a CPU or GPU. The drafter reads the prompt in the prefill; in `gpu/runner.py`, only in cycle 1."""
 
     def __init__(
         self,

@@ -63,13 +63,8 @@ class BlockVerification(Rule):
         n, tokens = len(proposal), proposal.tokens
         if not proposal.is_chain:
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
-        distributions = proposal.distributions(rows)
-        p = [float(rows[i, token]) for i, token in enumerate(tokens)]
-        q = [float(distributions[i, token]) for i, token in enumerate(tokens)]
-        weights = [1.0]
-        for p_x, q_x in zip(p, q, strict=True):
-            weights.append(min(1.0, weights[-1] * p_x / q_x))
-        chances = [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
+        distributions, (weights, chances) = proposal.distributions(rows), self.weigh(proposal, rows)
+        p, q = (probs[range(n), tokens].tolist() for probs in (rows, distributions))
         length, coins = n, dict[int, float]()
         while length > 0:
             passed, coins[length - 1] = sampler.accept(chances[length - 1], 1.0, ("accept", length - 1))
@@ -84,6 +79,13 @@ class BlockVerification(Rule):
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, chances[i]) for i in range(n))
         token = sampler.categorical(distribution, ("own", length))
         return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
+
+    def weigh(self, proposal: Proposal, rows: Tensor) -> tuple[list[float], list[float]]:
+        """Return the weights w_0 … w_n of a chain's beginnings, and their chances h_1 … h_n."""
+        n, weights, distributions = len(proposal), [1.0], proposal.distributions(rows)
+        for i, token in enumerate(proposal.tokens):
+            weights.append(min(1.0, weights[i] * float(rows[i, token]) / float(distributions[i, token])))
+        return weights, [self.pass_chance(weights[i], rows[i], distributions[i]) for i in range(1, n)] + weights[n:]
 
     def pass_chance(self, weight: float, p: Tensor, q: Tensor) -> float:
         return block_chance(weight, p, q)

@@ -199,7 +199,7 @@ def block_chance(weight: float, p: Tensor, q: Tensor) -> float:
 
 
 def overlap(p: Tensor, q: Tensor) -> float:
-    """Return β = Σ min(p, q) = 1 - total variation, the chance that a token drawn from q is accepted."""
+    """Return β = Σ min(p, q) = 1 - TV (Leviathan et al., theorem 3.5): the chance that a token from q is accepted."""
     return float(torch.minimum(p, q).sum())
 
 

@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What an executor computed in one cycle, and how many seconds each part took."""
+    """What an executor computed in one cycle, and the seconds (`_s`) that each part took."""
 
     proposal: Proposal
     verdict: Verdict

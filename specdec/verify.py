@@ -4,8 +4,9 @@ One walk down the tree judges the draft (a chain is a tree). At each node, p sta
 A child x, drawn from q, is accepted with probability min(1, p(x) / q(x)); then the walk goes on at x. If x is rejected,
 the residual replaces p, and the next child is tried. If no child is left, the target's own token is drawn from p.
 
-For chains see Leviathan et al. 2022 (arXiv 2211.17192) and Chen et al. 2023 (2302.01318), for siblings SpecInfer
-(2305.09781). The rule is lossless if token i, given its earlier siblings, was drawn from q = `probs[i]`.
+For chains see algorithm 1 of Leviathan et al. 2022 (arXiv 2211.17192) and algorithm 2 of Chen et al. 2023 (2302.01318),
+for siblings multi-step speculative sampling in SpecInfer (2305.09781, section 4.3). The rule is lossless if token i,
+given its earlier siblings, was drawn from q = `probs[i]`.
 """
 
 from abc import ABC, abstractmethod

@@ -22,7 +22,7 @@ ALLOWED = {
     "verify": {"types", "sampling"},
     "rules": {"types", "methods", "sampling", "verify"},
     "events": {"messages", "types"},
-    "describe": {"types", "events", "sampling"},
+    "describe": {"types", "events", "sampling", "rules"},
     "task": {"types", "events", "sampling", "verify", "models", "drafters"},
     "host": {"types", "sampling", "describe", "task", "drafters"},
     "loop": {*READING, "models"} - {"rules", "verify", "describe", "drafters"},

@@ -48,7 +48,7 @@ SHOWN = {
     "C1 coloured text": "file:assets/page/race/tokens.js text:player.status",
     "C2 live charts": "file:assets/page/race/meters.js text:player.charts.alpha_aria text:player.charts.speed_aria",
     "C3 a measured baseline": "text:player.define.speedup file:specdec/lanes/race.py",
-    "C4 a GPU's captured graphs": "file:specdec/gpu/cycle.py file:assets/results/machines/gpu.h200.json",
+    "C4 a GPU's captured graphs": "file:specdec/gpu/runner.py file:assets/results/machines/gpu.h200.json",
     "C5 Spaces": "file:app.py file:specdec/zero.py file:docs/hosting.md command:site --base",
     "C6 teaching": "command:app --class text:class.phone file:notebooks/workshop.ipynb text:guide.teach",
     "R1 a model that people know": "text:pairs.smollm2 file:assets/models/smollm2 command:site --smollm2",

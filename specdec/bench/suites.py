@@ -35,7 +35,7 @@ from .measure import Case, measure_pairs, prediction, Row, row
 
 TEMPERATURES = (0.0, 0.8)
 BENCH_ADAPTIVE_K = 16  # the largest depth for drafters that choose the depth themselves
-CACHED_CYCLES = 24  # `gpu.cycle.DeviceCycle` objects to keep for later runs; each uses one of torch's 32 streams
+CACHED_RUNNERS = 24  # `gpu.runner.DeviceRunner` objects to keep for later runs; each uses one of torch's 32 streams
 CHOOSING_ROUNDS = 1  # trial rounds, which choose the best k
 Prompts = Mapping[str, Sequence[str]]  # by domain
 CODE = ("loop", "task", "host", "drafters", "models", "verify", "sampling")
@@ -127,7 +127,7 @@ def table(rows: Sequence[Row]) -> str:
 def make_engine(target: str, draft: Sequence[str], dtype: str | None, device: str) -> Engine:
     """Make the engine to measure. Raises Refused if its models do not load."""
     engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
-    engine.models.resources.max_idle = CACHED_CYCLES  # with fewer, most runs would capture their graphs again
+    engine.models.resources.max_idle = CACHED_RUNNERS  # with fewer, most runs would capture their graphs again
     return engine
 
 

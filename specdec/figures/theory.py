@@ -31,7 +31,7 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
 
 
 def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:
-    """Return the speed-up of `tau` tokens a cycle, of which a `share` drafts `drafted` tokens; others cost `step`."""
+    """Return the speed-up at `tau` tokens a cycle. A `share` of cycles drafts `drafted` tokens; others cost `step`."""
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 

@@ -1,4 +1,4 @@
-"""Executors for `loop.py` on a GPU, whose cycles run on the device (`cycle.py`).
+"""Executors for `loop.py` on a GPU, whose cycles run on the device (`runner.py`).
 
 Other tasks use the host's executor. Its random numbers come in another order: the same seed samples another text.
 """
@@ -24,9 +24,9 @@ from ..sampling import residual, Sampler
 from ..task import CycleResult, Task
 from ..verify import RejectionSampling
 from .accept import Record
-from .cycle import DeviceCycle
 from .drafting import depth_of, DraftSource, SOURCES
 from .graphs import aligned, bucket_for
+from .runner import DeviceRunner
 
 
 def target_of(task: Task) -> object:
@@ -34,7 +34,7 @@ def target_of(task: Task) -> object:
 
 
 def reason_against(task: Task) -> str:
-    """Return why no `DeviceCycle` can run `task`; "" if one can."""
+    """Return why no `DeviceRunner` can run `task`; "" if one can."""
     drafter, target = inner_of(task), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
@@ -68,7 +68,7 @@ def capacity(task: Task) -> int:
 
 
 class EagerExecutor(HostExecutor):
-    """Runs as `HostExecutor`, but drops the idle `DeviceCycle`s if memory runs out."""
+    """Runs as `HostExecutor`, but drops the idle `DeviceRunner`s if memory runs out."""
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
@@ -77,7 +77,7 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceCycle` with the same `key_of`."""
+    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceRunner` with the same `key_of`."""
 
     eager: str | None = None
 
@@ -88,27 +88,27 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a `DeviceCycle` for the run. If the run succeeds, store it."""
+        """Prepare a `DeviceRunner` for the run. If the run succeeds, store it."""
         key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
         with releasing_memory(self.task.resources):
-            self.device_cycle = cycle = idle.pop(key, None) or new_cycle(self.task)
-            cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
+            self.runner = runner = idle.pop(key, None) or new_runner(self.task)
+            runner.prepare(len(self.task.prompt), limit, range(runner.k + 1) if self.adaptive else ())
             yield
-        self.eager = cycle.graphs.reason or None
-        idle[key] = cycle
+        self.eager = runner.graphs.reason or None
+        idle[key] = runner
         while len(idle) > self.task.resources.max_idle:
             del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        cycle = self.device_cycle
-        k = 0 if self.stopped else min(cycle.k, k)
+        runner = self.runner
+        k = 0 if self.stopped else min(runner.k, k)
         prefill = len(tokens) == len(self.task.prompt)
         if self.adaptive and (k or prefill):
             k = self.adaptive.depth(tokens, k, self.task.params.temperature)
         if prefill:
-            record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
+            record = runner.begin(self.task.prompt, self.limit, self.task.params.seed)
         else:  # without an adaptive drafter K stays the same, so that cycles share graphs
-            record = cycle.run(k if self.adaptive or self.stopped else None)
+            record = runner.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
         proposal = record.proposal()
@@ -118,9 +118,9 @@ class CudaExecutor:
             proposal,
             record.verdict(),
             functools.partial(self.describe, record),
-            cycle.draft_seconds if k else 0.0,
-            cycle.verify_seconds,
-            cycle.prefill_seconds,
+            runner.draft_seconds if k else 0.0,
+            runner.verify_seconds,
+            runner.prefill_seconds,
             "DraftError: the draft's logits are not finite" if k and not record.sound else "",
         )
 
@@ -131,7 +131,7 @@ class CudaExecutor:
         """Return the fields of `Verified` without its times, as `describe.verification` does on the host."""
         task = self.task
         if noise is not None:
-            rows, distributions = self.device_cycle.host_distributions(record)
+            rows, distributions = self.runner.host_distributions(record)
             n = record.accepted
             distribution = rows[n]
             if n < len(record.drafted):
@@ -150,17 +150,17 @@ class CudaExecutor:
 
 
 def key_of(task: Task) -> tuple[object, ...]:
-    """Return the key of the `DeviceCycle` that `task` needs. Tasks with equal keys can use one in turn."""
+    """Return the key of the `DeviceRunner` that `task` needs. Tasks with equal keys can use one in turn."""
     params, draft = task.params, draft_of(task)
     sampling = params.temperature, params.top_k, params.top_p
     return target_of(task), draft, depth_of(draft, task.k), capacity(task), sampling, task.details
 
 
-def new_cycle(task: Task) -> DeviceCycle:
-    """Make a `DeviceCycle`. If memory runs out, drop the idle ones and try once more."""
+def new_runner(task: Task) -> DeviceRunner:
+    """Make a `DeviceRunner`. If memory runs out, drop the idle ones and try once more."""
     target, draft = target_of(task), draft_of(task)
     assert isinstance(target, Transformer)
-    make = functools.partial(DeviceCycle, target, draft, task.k, capacity(task), task.params, details=task.details)
+    make = functools.partial(DeviceRunner, target, draft, task.k, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
     release_memory(task.resources)
@@ -169,7 +169,7 @@ def new_cycle(task: Task) -> DeviceCycle:
 
 @contextlib.contextmanager
 def releasing_memory(resources: Resources) -> Iterator[None]:
-    """If memory runs out inside the `with`, drop the idle `DeviceCycle`s, so that the next run has room."""
+    """If memory runs out inside the `with`, drop the idle `DeviceRunner`s, so that the next run has room."""
     try:
         yield
     except torch.OutOfMemoryError:

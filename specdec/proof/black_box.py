@@ -17,7 +17,7 @@ from ..models.base import common_prefix, LanguageModel
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .enumeration import JointDistribution, Tokens
-from .goodness_of_fit import Counts, divergence, g_test, GTest, solve_limit
+from .goodness_of_fit import chernoff, Counts, divergence, g_test, GTest, solve_limit
 from .toys import ByPrefix
 
 RowAfter = Callable[[Tokens], Mapping[int, float]]  # text -> probabilities of the likely next tokens
@@ -109,9 +109,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
 
     The cells of both distributions are chosen before anything is drawn, and can be small. After a prefix, questions
     ("is it this token?") decide the next token. If a question is asked n times, the number x of yes is binomial, with a
-    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions. With c = 1.4 and t in (0, 1/2),
-    E e^(td) <= (1 - 2t)^(-c / 2): a test computes this for many n, p and t. By Chernoff's
-    inequality, P(G >= g) <= e^((w (1 + ln(g / w)) - g) / 2) for g > w, with w = c · (degrees of freedom).
+    known probability p. G is the sum of d = 2 n KL(x / n || p) over all questions, as many as degrees of freedom. Their
+    constant for `chernoff` is c = 1.4: a test computes this for many n, p and t.
     """
     draws = sum(counts.values())
     statistic, degrees = 0.0, len(distribution) - len(first)
@@ -120,10 +119,8 @@ def g_test_after_first(counts: Counts, first: JointDistribution, distribution: J
         if any(exact.get(cell, 0.0) <= 0.0 for cell in drawn):
             return GTest(math.inf, 1, 0.0)
         statistic += sign * draws * divergence([(p, drawn[cell] / draws) for cell, p in exact.items() if p > 0.0])
-    w = C_PER_DEGREE * degrees
-    if degrees < 1 or statistic <= w:
-        return GTest(max(0.0, statistic), max(0, degrees), 1.0)
-    return GTest(statistic, degrees, math.exp(max(-700.0, (w * (1 + math.log(statistic / w)) - statistic) / 2)))
+    log_tail = max(-700.0, chernoff(statistic, C_PER_DEGREE * degrees)) if degrees > 0 else 0.0
+    return GTest(max(0.0, statistic), max(0, degrees), math.exp(log_tail))
 
 
 def noticed_bias(degrees: int, draws: int, alarm: float) -> float:

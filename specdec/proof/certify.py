@@ -124,9 +124,6 @@ class FirstTokenGiven(Sampler):
     def accept(self, p: float, q: float, key: tuple[str, int]) -> tuple[bool, float]:
         return self.inner.accept(p, q, key)
 
-    def at(self, place: int) -> None:
-        self.inner.at(place)
-
 
 def four_digits(value: float | Tensor) -> float | None:
     """Round to four significant digits; None for nan and infinity, which JSON does not have."""

@@ -53,15 +53,19 @@ def false_alarm(statistic: float, cells: int, draws: float) -> float:
 
     G is Σ d, where d = 2 (x ln(x / μ) - x + μ) for each cell. The counts x of n draws are distributed like independent
     Poisson variables, given that these sum to n. Therefore P(G >= g) <= P(Σ d >= g) / P(Poisson(n) = n), where the x on
-    the right are independent. By Stirling, 1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). By Chernoff, P(Σ d >= g) is at
-    most exp(-tg) Π E exp(td) for 0 < t < 1/2. A test checks that E exp(td) <= (1 - 2t)^(-c / 2), where c is 1.08 if
-    μ >= 5, and otherwise 1.17. The best t is (1 - w / g) / 2, w = Σ c.
+    the right are independent. By Stirling, 1 / P(Poisson(n) = n) <= √(2πn) exp(1 / 12n). See `chernoff` for
+    P(Σ d >= g). Its constant c is 1.08 if μ >= 5, and otherwise 1.17.
     """
-    w = weight(cells)
-    if cells < 2 or statistic <= w:
-        return 1.0
-    exponent = (w * (1 + math.log(statistic / w)) - statistic) / 2
-    return min(1.0, math.exp(exponent + conditioning(draws)))
+    return min(1.0, math.exp(chernoff(statistic, weight(cells)) + conditioning(draws))) if cells > 1 else 1.0
+
+
+def chernoff(g: float, w: float) -> float:
+    """Return an upper bound of ln P(Σ d >= g) for terms d, each with a constant c, where w = Σ c.
+
+    A test checks that E exp(td) <= (1 - 2t)^(-c / 2) for 0 < t < 1/2. By Chernoff, P(Σ d >= g) is at most exp(-tg)
+    times the product of all E exp(td). For g > w, the best t is (1 - w / g) / 2.
+    """
+    return (w * (1 + math.log(g / w)) - g) / 2 if g > w else 0.0
 
 
 def weight(cells: int) -> float:
@@ -79,7 +83,7 @@ def limit(cells: int, draws: float) -> float:
 
 
 def solve_limit(w: float, surprise: float) -> float:
-    """Return the G for which (G - w (1 + ln(G / w))) / 2 is `surprise`, by Newton's method."""
+    """Return the G > w for which `chernoff` is -`surprise`, by Newton's method."""
     wanted = w + 2 * surprise
     g = wanted + w
     while abs(step := (g - w * math.log(g / w) - wanted) / (1 - w / g)) > 1e-9 * g:

@@ -22,12 +22,6 @@ def wrong(rule: type[Rule] = RejectionSampling, **methods: Callable[..., Any]) -
     return type("WrongRule", (rule,), methods)
 
 
-class ResidualIsNothing(RejectionSampling):
-    def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
-        difference = (p - p).clamp(min=0.0)
-        return difference / difference.sum()
-
-
 class ResidualWithEpsilon(RejectionSampling):
     def residual(self, p: Tensor, q: Tensor | None, token: int) -> Tensor:
         point = torch.zeros_like(p).index_fill(0, torch.tensor([token]), 1.0)
@@ -169,7 +163,7 @@ class Mistake:
 
 
 CATALOGUE = (  # `met` in `assets/text/en/lossless.json` says where most of them were found
-    Mistake("target_minus_target", ResidualIsNothing),
+    Mistake("target_minus_target", wrong(residual=lambda rule, p, q, token: (p - p) / (p - p).sum())),
     Mistake("from_target", wrong(residual=lambda rule, p, q, token: p)),
     Mistake("extra_bonus", BonusAfterRejection, first_token_shows=False),
     Mistake("ratio_swapped", SwappedRatio),

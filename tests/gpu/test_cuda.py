@@ -26,8 +26,8 @@ from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Failed, Finished
 from specdec.families import zoo
 from specdec.gpu import graphs, lane
-from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.drafting import depth_of, DraftSource
+from specdec.gpu.runner import DeviceRunner
 from specdec.host import HostExecutor
 from specdec.lanes import race
 from specdec.models.device import Resources
@@ -88,9 +88,9 @@ def task_of(kind: str, params: SamplingParams) -> Task:
     return Task(view if kind in DRAFTS else target, prompt, params, makers[kind](), 4, resources=SHARED)
 
 
-def cycle_of(kind: str, params: SamplingParams, end: int) -> DeviceCycle:
+def runner_of(kind: str, params: SamplingParams, end: int) -> DeviceRunner:
     target, draft, _ = parts(kind)
-    return DeviceCycle(target, draft, 4, end, params)
+    return DeviceRunner(target, draft, 4, end, params)
 
 
 @contextmanager
@@ -105,19 +105,19 @@ def no_hidden_syncs() -> Iterator[None]:
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_host_waits_once_a_cycle(kind: str, params: SamplingParams) -> None:
-    cycle, prompt = cycle_of(kind, params, 100), parts(kind)[2]
+    runner, prompt = runner_of(kind, params, 100), parts(kind)[2]
     for again in (False, True):  # the first text captures
-        cycle.begin(prompt, 100, 1)
-        before, cycles, length = cycle.syncs, 0, len(prompt) + 1
+        runner.begin(prompt, 100, 1)
+        before, cycles, length = runner.syncs, 0, len(prompt) + 1
         while length < 100:
             # In the first one the draft reads the prompt, which comes from the host.
             with no_hidden_syncs() if again and cycles else contextlib.nullcontext():
-                length += cycle.run().accepted + 1
+                length += runner.run().accepted + 1
             cycles += 1
-        assert cycle.syncs - before == cycles
-    assert cycle.graphs.reason == "" and cycle.graphs.seconds > 0.0
+        assert runner.syncs - before == cycles
+    assert runner.graphs.reason == "" and runner.graphs.seconds > 0.0
     with pytest.raises(RuntimeError), no_hidden_syncs():
-        cycle.length.item()
+        runner.length.item()
 
 
 @pytest.fixture(autouse=True)
@@ -141,9 +141,9 @@ def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingP
 def test_set_up_takes_at_most_two_seconds(kind: str, monkeypatch) -> None:
     monkeypatch.setattr(graphs, "SMALLEST", 256)
     start = time.perf_counter()
-    cycle = cycle_of(kind, WARM, 100)
-    cycle.prepare(len(parts(kind)[2]), 100)
-    assert cycle.graphs.keys and not cycle.graphs.reason
+    runner = runner_of(kind, WARM, 100)
+    runner.prepare(len(parts(kind)[2]), 100)
+    assert runner.graphs.keys and not runner.graphs.reason
     assert time.perf_counter() - start <= 2.0
 
 
@@ -153,8 +153,8 @@ def test_an_adaptive_run_stays_in_graphs(kind: str) -> None:
     one.drafter = AdaptiveDrafter(one.drafter, Costs(0.2, (1.0, 1.0, 1.1, 1.1, 1.1)))
     end = list(race.run_task(one))[-1]
     assert isinstance(end, Finished) and end.reason == "length" and end.eager is None
-    (cycle,) = SHARED.idle.values()
-    assert {k for _, _, k in cycle.graphs.keys} == set(range(cycle.k + 1))
+    (runner,) = SHARED.idle.values()
+    assert {k for _, _, k in runner.graphs.keys} == set(range(runner.k + 1))
 
 
 @pytest.mark.parametrize("params", [GREEDY, WARM], ids=["greedy", "sampled"])
@@ -162,31 +162,31 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
-        cycle = DeviceCycle(model, model, 3, 60, params)
-        cycle.graphs.reason = "" if captured else "asked for"
-        cycle.begin(PROMPT, 60, 5)
-        records.append([cycle.run() for _ in range(5)])
-        assert bool(cycle.graphs._captured) == captured
+        runner = DeviceRunner(model, model, 3, 60, params)
+        runner.graphs.reason = "" if captured else "asked for"
+        runner.begin(PROMPT, 60, 5)
+        records.append([runner.run() for _ in range(5)])
+        assert bool(runner.graphs._captured) == captured
     assert records[0] == records[1] and all(record.finite and record.sound for record in records[0])
 
 
-def text_of(cycle: DeviceCycle) -> list[int]:
-    cycle.begin(PROMPT, 100, 1)
+def text_of(runner: DeviceRunner) -> list[int]:
+    runner.begin(PROMPT, 100, 1)
     length = len(PROMPT) + 1
     while length < 100:
-        length += cycle.run().accepted + 1
-    return cycle.text[:100].tolist()
+        length += runner.run().accepted + 1
+    return runner.text[:100].tolist()
 
 
-def test_the_end_of_one_cycle_leaves_the_others_graphs_whole() -> None:
-    cycles = [cycle_of("model", WARM, 100) for _ in range(2)]
-    first, before = (text_of(cycle) for cycle in cycles)
-    del cycles[0]
+def test_the_end_of_one_runner_leaves_the_others_graphs_whole() -> None:
+    runners = [runner_of("model", WARM, 100) for _ in range(2)]
+    first, before = (text_of(runner) for runner in runners)
+    del runners[0]
     gc.collect()
     torch.cuda.empty_cache()
     scribbled = [torch.full((2**22,), float("nan"), device="cuda") for _ in range(32)]
-    assert first == before == text_of(cycles[0]) and scribbled
-    assert not cycles[0].graphs.reason
+    assert first == before == text_of(runners[0]) and scribbled
+    assert not runners[0].graphs.reason
 
 
 def test_many_kinds_of_run_push_each_other_out_and_each_is_whole() -> None:

@@ -14,8 +14,8 @@ from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.gpu import graphs
-from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
+from specdec.gpu.runner import DeviceRunner
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
@@ -86,25 +86,25 @@ def lane_of(kind: str) -> tuple[Any, Any]:
     return target(), NoDrafter() if kind == "none" else DraftModelDrafter(draft(kind == "like"))
 
 
-def cycle_of(kind: str, k: int, capacity: int, params: SamplingParams) -> DeviceCycle:
+def runner_of(kind: str, k: int, capacity: int, params: SamplingParams) -> DeviceRunner:
     if kind in DRAFTS:
-        return DeviceCycle(TARGET, DRAFTS[kind], k, capacity, params)
+        return DeviceRunner(TARGET, DRAFTS[kind], k, capacity, params)
     by_kind: dict[str, Any] = {"none": None, "lookup": "lookup"}
-    return DeviceCycle(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
+    return DeviceRunner(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
 
 
 def prompt_of(kind: str, seed: int = 1) -> list[int]:
     return TOY_TEXT if kind in DRAFTS else repetitive(seed) if kind == "lookup" else PROMPT
 
 
-def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[DeviceCycle, list[Any]]:
+def on_device(kind: str, k: int, params: SamplingParams, prompt: Sequence[int]) -> tuple[DeviceRunner, list[Any]]:
     end = len(prompt) + params.max_tokens
-    cycle = cycle_of(kind, k, end, params)
-    records = [cycle.begin(prompt, end, params.seed)]
-    while cycle.length.item() < end:
+    runner = runner_of(kind, k, end, params)
+    records = [runner.begin(prompt, end, params.seed)]
+    while runner.length.item() < end:
         with HostReads():
-            records.append(cycle.run())
-    return cycle, records
+            records.append(runner.run())
+    return runner, records
 
 
 def repetitive(seed: int) -> list[int]:
@@ -114,19 +114,19 @@ def repetitive(seed: int) -> list[int]:
 
 
 def test_medusa_drafts_as_many_as_it_has_heads() -> None:
-    assert cycle_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
+    assert runner_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
 
 
 @pytest.mark.parametrize("kind", ["like", *DRAFTS])
 def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
-    cycle = cycle_of(kind, 3, 60, WARM)
+    runner = runner_of(kind, 3, 60, WARM)
     for prompt in ([3], prompt_of(kind)):
         with torch.inference_mode():
-            for decoder in (cycle.target, getattr(cycle.steps, "decoder", cycle.target)):
+            for decoder in (runner.target, getattr(runner.steps, "decoder", runner.target)):
                 for kept in (decoder.cache.data, *decoder.cache.states.values()):
                     kept.fill_(float("nan"))
-        cycle.begin(prompt, 30, 1)
-        record = cycle.run()
+        runner.begin(prompt, 30, 1)
+        record = runner.run()
         assert record.finite and record.sound and record.drafted
 
 
@@ -147,11 +147,11 @@ def broken(kind: str) -> tuple[Transformer, Any]:
 def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
     target, draft = broken(kind)
     for params in (GREEDY, WARM):
-        cycle = DeviceCycle(target, draft, 3, 60, params)
-        cycle.begin(TOY_TEXT, 30, 3)
-        record = cycle.run()
+        runner = DeviceRunner(target, draft, 3, 60, params)
+        runner.begin(TOY_TEXT, 30, 3)
+        record = runner.run()
         assert not record.sound and record.finite and record.drafted == ()
-        plain = DeviceCycle(target, None, 0, 60, replace(params))
+        plain = DeviceRunner(target, None, 0, 60, replace(params))
         plain.begin(TOY_TEXT, 30, 3)
         if params is GREEDY:
             assert record.token == plain.run().token
@@ -160,18 +160,18 @@ def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
     with pytest.raises(ValueError, match="reads at most 32"):
-        DeviceCycle(target(), small, 3, 60, GREEDY)
+        DeviceRunner(target(), small, 3, 60, GREEDY)
     with pytest.raises(ValueError, match="do not fit"):
-        DeviceCycle(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
+        DeviceRunner(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
 
 
 def test_synthetic_acceptance_is_as_asked() -> None:
     params, kept, judged = replace(WARM, max_tokens=110), 0, 0
-    cycle = DeviceCycle(target(), draft(False), 4, 128, params, synthetic(0.8))
+    runner = DeviceRunner(target(), draft(False), 4, 128, params, synthetic(0.8))
     for seed in range(3):
-        cycle.begin(PROMPT, 121, seed)
-        while cycle.length.item() < 121:
-            record = cycle.run()
+        runner.begin(PROMPT, 121, seed)
+        while runner.length.item() < 121:
+            record = runner.run()
             kept, judged = kept + record.accepted, judged + len(record.verdict().trials)
     assert kept / judged == pytest.approx(0.8, abs=0.08)
 
@@ -221,10 +221,10 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
 
 
 def test_a_capture_without_room_ends_the_run() -> None:
-    cycle = DeviceCycle(target(), None, 0, 60, GREEDY)
-    cycle.graphs = Refusing(torch.OutOfMemoryError)
+    runner = DeviceRunner(target(), None, 0, 60, GREEDY)
+    runner.graphs = Refusing(torch.OutOfMemoryError)
     with pytest.raises(torch.OutOfMemoryError):
-        cycle.prepare(len(PROMPT), 40)
+        runner.prepare(len(PROMPT), 40)
     assert not graphs.IN_PROCESS.spoiled
 
 
@@ -234,16 +234,16 @@ def test_capturing_changes_nothing(kind: str, before: bool) -> None:
     prompt = prompt_of(kind)
     expected, _ = on_device(kind, 4, WARM, prompt)
     end = len(prompt) + 40
-    cycle = cycle_of(kind, 4, end, WARM)
-    cycle.graphs = replaying = Replaying()
+    runner = runner_of(kind, 4, end, WARM)
+    runner.graphs = replaying = Replaying()
     if before:
-        cycle.prepare(len(prompt), end)
+        runner.prepare(len(prompt), end)
     prepared = list(replaying.keys)
-    cycle.begin(prompt, end, WARM.seed)
+    runner.begin(prompt, end, WARM.seed)
     cycles = 0
-    while cycle.length.item() < end:
-        cycle.run()
+    while runner.length.item() < end:
+        runner.run()
         cycles += 1
-    assert cycle.text[:end].tolist() == expected.text[:end].tolist()
+    assert runner.text[:end].tolist() == expected.text[:end].tolist()
     assert replaying.replays == 2 * cycles and not replaying.reason
     assert (set(prepared) >= set(expected.graphs.keys)) == before == (replaying.keys == prepared)

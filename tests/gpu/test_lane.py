@@ -181,7 +181,7 @@ def test_a_text_ends_where_the_plain_loop_ends_it() -> None:
 def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     SHARED.idle.clear()
     first = list(on_device(task("like")))
-    (cycle,) = SHARED.idle.values()
+    (runner,) = SHARED.idle.values()
     a, b = on_device(task("like")), on_device(task("like"))
     mixed: tuple[list[Event], list[Event]] = ([], [])
     for events in zip(a, b, strict=True):
@@ -191,10 +191,10 @@ def test_graphs_are_kept_for_the_next_run_and_never_shared_by_two() -> None:
     assert len(SHARED.idle) == 1  # of two that ran at once, one is kept
     for temperature in (0.1, 0.2, 0.3, 0.4, 0.5):
         list(on_device(task("none", params=replace(WARM, temperature=temperature, max_tokens=2))))
-    assert len(SHARED.idle) == SHARED.max_idle and cycle not in SHARED.idle.values()
+    assert len(SHARED.idle) == SHARED.max_idle and runner not in SHARED.idle.values()
 
 
-def test_heads_and_exits_have_cycles_of_their_own(monkeypatch) -> None:
+def test_heads_and_exits_have_runners_of_their_own(monkeypatch) -> None:
     monkeypatch.setattr(SHARED, "max_idle", len(DRAFTS) + 1)
     SHARED.idle.clear()
     first = {kind: ids(on_device(task(kind))) for kind in DRAFTS}
@@ -270,9 +270,9 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
     SHARED.idle.clear()
     events = list[Event]()
     assert host_reads(lambda: events.extend(on_device(make(kind, details=False)))) == 0
-    (cycle,) = SHARED.idle.values()
+    (runner,) = SHARED.idle.values()
     cycles = len([event for event in events if isinstance(event, Committed)])
-    assert cycle.syncs == cycles
+    assert runner.syncs == cycles
     if kind == "like" and make is task:
         assert host_reads(lambda: list(loop.generate(make(kind, details=False)))) > 10 * cycles
 
@@ -306,10 +306,10 @@ def test_a_short_run_has_one_graph_a_step() -> None:
 
 @pytest.fixture
 def crowded(monkeypatch) -> Iterator[SimpleNamespace]:
-    """A device with room for one cycle; `refused` has how many waited whenever there was none."""
+    """A device with room for one runner; `refused` has how many waited whenever there was none."""
     device = SimpleNamespace(room=1, refused=[])
 
-    class Large(lane.DeviceCycle):
+    class Large(lane.DeviceRunner):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             if len(SHARED.idle) >= device.room:
                 device.refused.append(len(SHARED.idle))
@@ -317,7 +317,7 @@ def crowded(monkeypatch) -> Iterator[SimpleNamespace]:
             super().__init__(*arguments, **options)
 
     SHARED.idle.clear()
-    monkeypatch.setattr(lane, "DeviceCycle", Large)
+    monkeypatch.setattr(lane, "DeviceRunner", Large)
     yield device
     SHARED.idle.clear()
 

@@ -31,3 +31,12 @@ def test_a_lane_that_ends_without_saying_so_ends() -> None:
     cycles = [Committed("plain", n, (1,), ("a",), 0, "bonus", "a", n + 1, float(n)) for n in range(3)]
     lanes: dict[str, Any] = {"speculative": Lane(failed), "plain": Lane(*cycles)}
     assert list(interleave(lanes)) == [failed, *cycles]
+
+
+def test_each_clock_counts_from_its_lanes_first_token() -> None:
+    times = {"a": (9.0, 9.5, 11.0), "b": (0.0, 1.0, 3.0)}
+    lanes: dict[str, Any] = {
+        name: Lane(*(Committed(name, i, (1,), ("a",), 0, "bonus", "a", i + 1, at) for i, at in enumerate(ends)))
+        for name, ends in times.items()
+    }
+    assert "".join(event.lane for event in interleave(lanes)) == "aabbab"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from specdec.drafters.base import Drafter, NoDrafter
-from specdec.lanes.probe import probe
+from specdec.lanes.probe import interpolate, probe
 from specdec.messages import Refused
 from specdec.models.device import Resources
 from specdec.proof.toys import TokenList
@@ -124,6 +124,13 @@ def test_drawing_costs_what_it_costs_and_greedy_drafts_draw_nothing(clock) -> No
     assert costs.draw == pytest.approx(0.1, abs=0.01)
     assert costs.at(0.8).cycle(4) - costs.cycle(4) == pytest.approx(0.4, abs=0.04)
     assert costs.at(0.8).at(0.8) == costs.at(0.8)
+
+
+def test_no_pass_costs_less_than_that_of_a_shallower_draft_and_rare_depths_do_not_count(clock, monkeypatch) -> None:
+    assert interpolate({1: 1.2, 4: 1.1}) == [1.0, *[1.2] * 8]
+    cycles = [(2, 0.004, 0.012)] * 3 + [(5, 9.0, 9.0)]
+    monkeypatch.setattr("specdec.lanes.probe.cycles_of", lambda events: cycles)
+    assert probe(Family(clock, **CHAIN, alpha=0.5), "guesser").cycle(2) == pytest.approx(1.6)
 
 
 def test_a_target_of_a_short_context_is_measured_after_a_shorter_text(clock, monkeypatch) -> None:

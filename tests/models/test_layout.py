@@ -8,8 +8,8 @@ import torch
 
 from specdec.drafters.block import BlockDrafter
 from specdec.drafters.mtp import MTPDrafter
-from specdec.gpu.cycle import DeviceCycle
 from specdec.gpu.graphs import StaticDecoder
+from specdec.gpu.runner import DeviceRunner
 from specdec.models import device, matrix
 from specdec.models.folding import Folding
 from specdec.models.transformer import Transformer
@@ -45,8 +45,8 @@ def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkey
 def test_heads_read_norms_of_either_form(kind: str, monkeypatch) -> None:
     def records() -> list[Any]:
         target = ours(MODEL)
-        cycle = DeviceCycle(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
-        return [cycle.begin(TOY_TEXT, 30, 1), *(cycle.run() for _ in range(3))]
+        runner = DeviceRunner(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
+        return [runner.begin(TOY_TEXT, 30, 1), *(runner.run() for _ in range(3))]
 
     by_length = records()
     as_on_a_gpu(monkeypatch)

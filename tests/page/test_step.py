@@ -155,3 +155,5 @@ def test_what_block_verification_would_ask_for_is_told_whoever_judged() -> None:
     grown, behind = tree(9)
     judged = RejectionSampling().verify(grown, behind, Scripted([0.5] * len(TREE)))
     assert all(one.block is None for one in describe.positions(grown, behind, judged, str, Scripted([])))
+    point_masses = describe.positions(replace(grown, probs=None), behind, judged, str, Scripted([]))
+    assert all(one.row is one.behind is None for one in point_masses)

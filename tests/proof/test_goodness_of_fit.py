@@ -63,6 +63,7 @@ def test_what_the_distribution_excludes_is_red_at_once() -> None:
     assert g_test({(0,): 99, (7,): 1}, distribution_of(0.5, 0.5)).tail < FALSE_ALARM
     assert g_test({(0,): 99, (1,): 1}, distribution_of(1.0, 0.0)).tail < FALSE_ALARM
     assert not g_test({(0,): 100}, distribution_of(1.0)).tail < FALSE_ALARM
+    assert g_test({(0,): 10}, distribution_of(0.9, 0.1)).degrees == 1  # a small cell counts, even without a draw
 
 
 def test_as_many_draws_as_it_says_make_the_test_red() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from specdec.proof import enumeration, prove, toys
-from specdec.proof.mistakes import ResidualIsNothing
+from specdec.proof.mistakes import MISTAKES
 from specdec.proof.prove import CycleCase, distance, groups, load_verifier, MAX_VARIATION, UserRule
 from specdec.rules import RULES
 
@@ -146,7 +146,7 @@ def test_the_shipped_loop_proves_itself(capsys, some) -> None:
 
 
 def test_a_distribution_that_is_none_is_no_proof(monkeypatch) -> None:
-    monkeypatch.setitem(RULES, "rejection", ResidualIsNothing)
+    monkeypatch.setitem(RULES, "rejection", MISTAKES["target_minus_target"].rule)
     monkeypatch.setattr(prove, "cases", lambda rule: [toys.LoopCase(3, 1, 1)])
     monkeypatch.setattr(prove, "deep_loops", lambda rule: [])
     monkeypatch.setattr(prove, "groups", few)

@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from specdec import rules
 from specdec.cli.judges import trace as examine
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
-from specdec.events import Committed, Event, Finished, from_dict, to_dict, Verified
+from specdec.events import Candidate, Committed, Distribution, Event, Finished, from_dict, to_dict, Verified
 from specdec.families.presets import SMOLLM2
 from specdec.loop import generate
 from specdec.methods import EMBEDDED, RULE_FACTS
@@ -23,7 +23,7 @@ from specdec.proof.mistakes import CATALOGUE
 from specdec.proof.toys import LookupToy, TableModel, TreeDrafter
 from specdec.task import Task
 from specdec.traces import file as trace
-from specdec.traces.audit import audit, Fault, faultless, LaneAudit
+from specdec.traces.audit import agree, audit, Fault, faultless, LaneAudit
 from specdec.traces.cycle import REJECTION
 from specdec.traces.file import Trace, TraceHeader
 from specdec.types import SamplingParams
@@ -121,6 +121,21 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
     audited = account(run(details=False))
     assert not audited.faults and audited.decisions > 10 and audited.draws == 0
     assert sum(audited.unchecked.values()) >= 10
+    lines = [to_dict(event) for event in run(details=False)]
+    first(lines, "accepted")[1]["q"] = 0.0  # no draft has it
+    assert account([from_dict(line) for line in lines]).faults
+    lines = [to_dict(event) for event in run(params=SETTINGS["greedy"], details=False)]
+    judged = account([from_dict(line) for line in lines]).decisions
+    del first(lines, "accepted")[1]["u"]  # p is 1: no coin could reject it
+    assert account([from_dict(line) for line in lines]).decisions == judged
+
+
+def test_two_lists_of_one_distribution_leave_each_other_room() -> None:
+    a, b = (
+        Distribution(tuple(Candidate(token, "", p) for token, p in listed.items()), rest, 0.0)
+        for listed, rest in (({1: 0.6, 3: 0.2, 4: 0.2}, 0.0), ({1: 0.6, 2: 0.2}, 0.2))
+    )
+    assert agree(a, a) and not agree(a, b) and not agree(b, a)
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
@@ -182,6 +197,14 @@ def scaled_residual(lines: list[Line]) -> int:
     forged = {"top": [{**listed, "prob": factor * listed["prob"]}], "entropy": 0.5}
     x["residual"] = line["distribution"] = forged | {"rest": 1.0 - forged["top"][0]["prob"]}
     x["overlap"] = 1.0 - (1.0 - x["overlap"]) / factor
+    return cycle
+
+
+def unlisted_residual(lines: list[Line]) -> int:
+    cycle, x = first(lines, "rejected")
+    listed = {one["token"] for one in x["target"]["top"]}
+    token = next(token for token in range(40) if token not in listed)
+    x["residual"] |= {"top": [{"token": token, "piece": "", "prob": 1.0}], "rest": 0.0}
     return cycle
 
 
@@ -274,7 +297,7 @@ def other_bonus(lines: list[Line]) -> int:
 
 TAMPERINGS = [
     vast_k, smaller_k, clock_before_zero, more_than_max_tokens, other_bonus, unlikely_coin, other_residual,
-    scaled_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
+    scaled_residual, unlisted_residual, other_residual_without_overlap, smaller_sum("residual"), smaller_sum("bonus"),
     drawn_from_target, kept_though_discarded, one_more, wrong_total, lost_cycle, other_ending,
 ]  # fmt: skip
 
@@ -287,6 +310,16 @@ def test_what_was_changed_is_named_with_its_cycle(change: Callable[[list[Line]],
     assert audited.faults, "not found"
     assert audited.faults[0].cycle == cycle and audited.faults[0].lane == "speculative"
     assert str(audited.faults[0]).startswith(f"cycle {cycle} of the lane speculative: ")
+
+
+def test_the_row_of_a_sibling_has_to_be_the_residual_before_it() -> None:
+    lines = [to_dict(event) for event in run("without replacement")]
+    tried = (pair for line in lines for pair in pairwise(line.get("positions", ())))
+    x, y = next((x, y) for x, y in tried if (x["status"], y["status"]) == ("rejected", "accepted"))
+    y["target"], y["u"] = copy.deepcopy(x["target"]), 0.0
+    y["p"] = next(one["prob"] for one in y["target"]["top"] if one["token"] == y["token"])
+    del y["residual"]
+    assert account([from_dict(line) for line in lines]).faults
 
 
 def test_a_tampered_h_of_a_block_is_found() -> None:

@@ -29,7 +29,7 @@ from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine
 from specdec.gpu.accept import ratio
-from specdec.gpu.cycle import DeviceCycle
+from specdec.gpu.runner import DeviceRunner
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
 
@@ -93,37 +93,37 @@ def steps(at: Scale) -> Iterator[Row]:
             end = context + at.tokens
             params = SamplingParams(temperature=1.0, max_tokens=2, ignore_end=True)
             accept = shapes.synthetic(shapes.SYNTHETIC_ALPHA) if k else ratio
-            cycle = DeviceCycle(target, draft if k else None, k, end, params, accept)
-            cycle.prepare(context, end)
+            runner = DeviceRunner(target, draft if k else None, k, end, params, accept)
+            runner.prepare(context, end)
             drafts, checks = [], []
             for repeat in range(at.repeats + 1):
-                cycle.begin(prompt, end, repeat)
+                runner.begin(prompt, end, repeat)
                 length = context + 1
                 while length < end:
-                    length += cycle.run().accepted + 1
+                    length += runner.run().accepted + 1
                     if repeat:
-                        drafts.append(cycle.draft_seconds)
-                        checks.append(cycle.verify_seconds)
+                        drafts.append(runner.draft_seconds)
+                        checks.append(runner.verify_seconds)
             yield {
                 "context": context,
                 "k": k,
                 "draft_ms": 1e3 * median(drafts) if k else 0.0,
                 "verify_ms": 1e3 * median(checks),
-                "kernels": count_kernels(cycle, prompt, end),
-                "capture_seconds": cycle.graphs.seconds,
-                "eager_because": cycle.graphs.reason,
+                "kernels": count_kernels(runner, prompt, end),
+                "capture_seconds": runner.graphs.seconds,
+                "eager_because": runner.graphs.reason,
             }
         yield from shapes.measure(target, draft, context, (0, 4), at.tokens, at.repeats)
 
 
-def count_kernels(cycle: DeviceCycle, prompt: list[int], end: int) -> int | None:
+def count_kernels(runner: DeviceRunner, prompt: list[int], end: int) -> int | None:
     """Count the kernels of a run's second cycle. Return None on a CPU."""
-    if not cycle.record.is_cuda:
+    if not runner.record.is_cuda:
         return None
-    cycle.begin(prompt, end, 0)
-    cycle.run()
+    runner.begin(prompt, end, 0)
+    runner.run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        cycle.run()
+        runner.run()
     return sum(event.count for event in profile.key_averages() if not event.key.startswith("Mem"))
 
 
@@ -201,7 +201,7 @@ STAGES: dict[str, tuple[Stage, float]] = {  # in order, with the time limit of e
 
 def measure(engine: Engine, prompts: Any, cases: list[Case], at: Scale) -> Iterator[Row]:
     """Yield a row for each case. Speculative and plain runs take turns."""
-    engine.models.resources.max_idle = 24  # with fewer stored cycles, most runs would capture graphs again
+    engine.models.resources.max_idle = 24  # with fewer idle runners, most runs would capture graphs again
     measured = measure_pairs(engine, tuple(prompts), cases, at.tokens, at.repeats)
     for case in cases:
         figures = row(case, measured[case], 0)

@@ -19,7 +19,7 @@ from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, Test
-from specdec.gpu.cycle import DeviceCycle
+from specdec.gpu.runner import DeviceRunner
 from specdec.models.checkpoint import Weights
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
@@ -47,7 +47,7 @@ class Lane:
 
     k: int
     task: Task
-    cycle: DeviceCycle
+    runner: DeviceRunner
     runs: list[LaneStats]
 
 
@@ -65,12 +65,12 @@ def measure(
     lanes = []
     for k in depths:
         accept = synthetic(SYNTHETIC_ALPHA) if k else ratio
-        cycle = DeviceCycle(target, draft if k else None, k, context + tokens, params, accept)
-        drafter = DraftModelDrafter(draft, 1)  # is not run: `cycle` drafts, with its own caches
-        lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), cycle, []))
+        runner = DeviceRunner(target, draft if k else None, k, context + tokens, params, accept)
+        drafter = DraftModelDrafter(draft, 1)  # is not run: `runner` drafts, with its own caches
+        lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), runner, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
-            measured.task.resources.idle[lane.key_of(measured.task)] = measured.cycle
+            measured.task.resources.idle[lane.key_of(measured.task)] = measured.runner
             events = list(loop.generate(measured.task, lane.CudaExecutor(measured.task)))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run did not end after {tokens} tokens: {events[-1]}")
@@ -101,7 +101,7 @@ def row(measured: Lane, plain: Lane, context: int) -> dict[str, Any]:
         "measured_speedup_interval": interval(ratios),
         "draft_cost": round(draft_seconds / drafted / median(steps), 4) if drafted else None,
         "verify_cost": round(median(passes) / median(steps), 4),
-        "eager_because": measured.cycle.graphs.reason,
+        "eager_because": measured.runner.graphs.reason,
     }
 
 

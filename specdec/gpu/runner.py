@@ -1,4 +1,4 @@
-"""Run one cycle on the device: draft, verify, accept, extend the text, and send the host one record.
+"""Run cycles on the device: draft, verify, accept, extend the text, and send the host one record each.
 
 A cycle has two steps: the draft loop (`drafting.py`), and one pass of the target with the accept step (`accept.py`).
 Each is a CUDA graph if possible (`graphs.py`). Text and caches stay on the device. As in `loop.py`, between cycles
@@ -37,7 +37,7 @@ class HostEvent:
         """Do nothing: the host has computed everything itself."""
 
 
-class DeviceCycle:
+class DeviceRunner:
     """Decodes texts of up to `capacity` tokens with one target and its draft, one text at a time.
 
     A cycle drafts at most `k` tokens; with Medusa, at most one for each head. Temperature, top-k and top-p of `params`
@@ -90,7 +90,10 @@ class DeviceCycle:
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Prefill the target, and draw the first of at most `end` tokens. The draft reads the prompt after that."""
+        """Prefill the target, and draw the first of at most `end` tokens, before the draft has read the prompt.
+
+        The first cycle that drafts begins with that, so that the first token comes sooner than on the host.
+        """
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
         for moment in MOMENTS[:3]:
