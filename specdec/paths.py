@@ -1,6 +1,8 @@
 """Find the folder `assets`, inside the installed package or beside it in a checkout; read and write a user's files."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +13,37 @@ ASSETS = next((place for place in (PACKAGE / "assets", PACKAGE.parent / "assets"
 FAMILY = ASSETS / "family"  # the models of `methods.EMBEDDED`
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole. Raises OSError; a file that the disk has no room for does not stay in part."""
-    with path.open("w", encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-        except OSError:
-            if path.is_file():
-                path.unlink()
-            raise
+def write_whole(path: Path, content: str | Callable[[Path], object]) -> None:
+    """Write a text, or let `content` make a file; then rename it, so that a crash leaves `path` as it was.
+
+    Raises OSError.
+    """
+    write = content if callable(content) else lambda new: new.write_text(content, encoding="utf-8")
+    new = part_of(path)
+    if new == path:
+        write(path)
+        return
+    try:
+        write(new)
+        new.replace(path.resolve())
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def part_of(path: Path) -> Path:
+    """Return where `write_whole` writes first: beside the file, hidden. A device or a pipe is written as it is."""
+    if path.exists() and not path.is_file():
+        return path
+    return path.resolve().with_name(f".{os.getpid()}.{path.resolve().name}")
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError for a file that cannot be written: now, not after the work."""
-    is_new = not path.exists()
-    path.open("a").close()
-    if is_new:
-        path.unlink()
+    """Raise OSError for a file that `write_whole` cannot write: now, not after the work."""
+    for file in {path, part_of(path)}:
+        is_new = not file.exists()
+        file.open("a").close()
+        if is_new:
+            file.unlink()
 
 
 def read_prompts(path: Path) -> list[Any]:

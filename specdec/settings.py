@@ -3,7 +3,8 @@
 `RunRequest` and its `SamplingParams` check the settings of every run. `ui/request.py` also asks what a stranger may do.
 """
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal
@@ -100,6 +101,18 @@ SETTINGS = {
         ),
     )
 }  # fmt: skip
+
+
+def declare(function: Any, parameters: Iterable[Parameter]) -> None:
+    """Declare `parameters`, in place of a function's `*` and `**`, to libraries that read its signature.
+
+    So the table alone lists the settings: Typer makes the command's flags of them, and Gradio the API's endpoint.
+    """
+    own = inspect.signature(function, eval_str=True)
+    keywords = [each for each in own.parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+    every = [*parameters, *keywords]
+    function.__signature__ = own.replace(parameters=every)
+    function.__annotations__ = {each.name: each.annotation for each in every} | {"return": own.return_annotation}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
-import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -16,12 +15,11 @@ from ..lanes.interleave import broken_off
 from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
-from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..settings import declare, Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import live_header, printable, Trace, TraceHeader
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render, show_progress, show_step
 
-KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 OURS = "target", "draft", "dtype", "device", "drafter", "k", "peer", "rule"  # what a server has itself
 
 
@@ -40,7 +38,7 @@ def make_flag(setting: Setting) -> Parameter:
     info: Any = Option(*short_names, help=about)
     if setting.default is REQUIRED:
         info = Argument(help=setting.help, show_default=False)
-    return Parameter(setting.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
+    return Parameter(setting.name, Parameter.KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
 
 
 def run(
@@ -104,13 +102,7 @@ def run(
     return int(broken_off(events) is not None)
 
 
-# Typer makes the command's arguments from the following attributes.
-PARAMETERS = [
-    *map(make_flag, SETTINGS.values()),
-    *(p for p in inspect.signature(run, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY),
-]
-run.__annotations__ = {p.name: p.annotation for p in PARAMETERS} | {"return": int}
-run.__signature__ = inspect.Signature(PARAMETERS, return_annotation=int)  # type: ignore[attr-defined]
+declare(run, map(make_flag, SETTINGS.values()))
 
 
 def default_line(choice: Choice) -> str:

@@ -91,24 +91,24 @@ class CudaExecutor:
         """Prepare a `DeviceCycle` for the run. If the run succeeds, store it."""
         key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
         with releasing_memory(self.task.resources):
-            self.device_cycle = cycle = idle.pop(key, None) or new_cycle(self.task)
-            cycle.prepare(len(self.task.prompt), limit, range(cycle.k + 1) if self.adaptive else ())
+            self.device_cycle = device = idle.pop(key, None) or new_cycle(self.task)
+            device.prepare(len(self.task.prompt), limit, range(device.k + 1) if self.adaptive else ())
             yield
-        self.eager = cycle.graphs.reason or None
-        idle[key] = cycle
+        self.eager = device.graphs.reason or None
+        idle[key] = device
         while len(idle) > self.task.resources.max_idle:
             del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-        cycle = self.device_cycle
-        k = 0 if self.stopped else min(cycle.k, k)
+        device = self.device_cycle
+        k = 0 if self.stopped else min(device.k, k)
         prefill = len(tokens) == len(self.task.prompt)
         if self.adaptive and (k or prefill):
             k = self.adaptive.depth(tokens, k, self.task.params.temperature)
         if prefill:
-            record = cycle.begin(self.task.prompt, self.limit, self.task.params.seed)
+            record = device.begin(self.task.prompt, self.limit, self.task.params.seed)
         else:  # without an adaptive drafter K stays the same, so that cycles share graphs
-            record = cycle.run(k if self.adaptive or self.stopped else None)
+            record = device.run(k if self.adaptive or self.stopped else None)
         if not record.finite:
             raise FloatingPointError("the target's logits are not finite")
         proposal = record.proposal()
@@ -118,9 +118,9 @@ class CudaExecutor:
             proposal,
             record.verdict(),
             functools.partial(self.describe, record),
-            cycle.draft_seconds if k else 0.0,
-            cycle.verify_seconds,
-            cycle.prefill_seconds,
+            device.draft_seconds if k else 0.0,
+            device.verify_seconds,
+            device.prefill_seconds,
             "DraftError: the draft's logits are not finite" if k and not record.sound else "",
         )
 
