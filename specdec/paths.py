@@ -1,5 +1,6 @@
 """Find the folder `assets`, inside the installed package or beside it in a checkout; read and write a user's files."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -14,36 +15,28 @@ FAMILY = ASSETS / "family"  # the models of `methods.EMBEDDED`
 
 
 def write_whole(path: Path, content: str | Callable[[Path], object]) -> None:
-    """Write a text, or let `content` make a file; then rename it, so that a crash leaves `path` as it was.
-
-    Raises OSError.
-    """
+    """Write a text, or let `content` make a file; then rename it, so that a crash leaves `path` as it was."""
     write = content if callable(content) else lambda new: new.write_text(content, encoding="utf-8")
-    new = part_of(path)
-    if new == path:
+    if path.exists() and not path.is_file():  # a device or a pipe
         write(path)
         return
+    path = path.resolve()
+    new = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         write(new)
-        new.replace(path.resolve())
+        new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 
 
-def part_of(path: Path) -> Path:
-    """Return where `write_whole` writes first: beside the file, hidden. A device or a pipe is written as it is."""
-    if path.exists() and not path.is_file():
-        return path
-    return path.resolve().with_name(f".{os.getpid()}.{path.resolve().name}")
-
-
 def check_writable(path: Path) -> None:
     """Raise OSError for a file that `write_whole` cannot write: now, not after the work."""
-    for file in {path, part_of(path)}:
-        is_new = not file.exists()
-        file.open("a").close()
-        if is_new:
-            file.unlink()
+    is_new = not path.exists()
+    path.open("a").close()
+    if path.is_file() and not os.access(path.resolve().parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "its folder cannot be written", str(path))
+    if is_new:
+        path.unlink()
 
 
 def read_prompts(path: Path) -> list[Any]:

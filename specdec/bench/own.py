@@ -58,9 +58,7 @@ def measure_prompts(engine: Engine, plan: Plan) -> DataFrame:
                     "text": prompt if isinstance(prompt, str) else prompt[-1]["content"],
                     "drafter": case.drafter,
                     "k": case.k,
-                    "alpha": figures["alpha"],
-                    "alpha_by_position": figures["alpha_by_position"],
-                    "tau": figures["tau"],
+                    **{name: figures[name] for name in ("alpha", "alpha_by_position", "tau")},
                     "speedup": rounded_median(run.measured_speedup for run in runs),
                     "predicted": predicted and round(predicted[0] / predicted[1], 2),
                 }

@@ -89,11 +89,13 @@ def describe_run(
     failed = {event.lane: " ".join(event.reason.split()) for event in fatal}
     has_plain = server is None or PLAIN in lanes
     plain_rate = figure(comparison.plain.tokens_per_second, 1, "tokens/s")
+    depth = f", at most {server.k} tokens drafted a cycle" if server and server.k else ""
     rows = [
         ("target", target),
         ("target in", precision + OTHER_TARGET * (precision not in ("", "float32"))),
-        *(describe_settings(events, note) if server is None else describe_server(server)),
+        ("server", f"{server.kind} {server.version}, model {server.model}{depth}" if server else ""),
         ("cycles", COUNTED[comparison.speculative.counted] if server else ""),
+        *(describe_settings(events, note) if server is None else []),
         ("speculative", figure(comparison.speculative.tokens_per_second, 1, "tokens/s")),
         ("plain decoding", plain_rate if has_plain else "– no --plain server given"),
         *(row for peer in peers for row in describe_peer(events, peer, comparison.plain, failed.get(peer, ""))),
@@ -122,11 +124,6 @@ def describe_settings(events: Sequence[Event], note: str) -> list[Row]:
         ("by default", note),
         ("verification", f"{settings.rule}, {lossless}"),
     ]
-
-
-def describe_server(server: Facts) -> list[Row]:
-    depth = f", at most {server.k} tokens drafted a cycle" if server.k else ""
-    return [("server", f"{server.kind} {server.version}, model {server.model}{depth}")]
 
 
 def describe_peer(events: Sequence[Event], lane: str, plain: LaneStats, failure: str) -> list[Row]:
