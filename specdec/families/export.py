@@ -74,12 +74,9 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
 def write(folder: Path, config: Mapping[str, Any], weights: Weights, name: str = SINGLE, **about: str) -> None:
     """Write config.json and the weights, each completely or not at all. `about` is metadata of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
-
-    def save(file: Path) -> None:
-        save_file({key: tensor.contiguous() for key, tensor in weights.items()}, file, {"format": "pt"} | about)
-        file.chmod(0o644)  # by default only its owner could read it
-
-    write_whole(folder / name, save)
+    tensors = {key: tensor.contiguous() for key, tensor in weights.items()}
+    write_whole(folder / name, lambda file: save_file(tensors, file, {"format": "pt"} | about))
+    (folder / name).chmod(0o644)  # by default only its owner could read it
     write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
 
