@@ -156,6 +156,5 @@ def check_text(prompt: str) -> None:
     if not prompt.strip():
         raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if has_lone_surrogate(prompt):
-        raise Refused(
-            TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        )
+        half = TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+        raise Refused(half)

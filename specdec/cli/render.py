@@ -85,8 +85,7 @@ def describe_run(
     comparison = Comparison.from_events(events)
     lanes = [event.lane for event in events if isinstance(event, Started)]
     peers = [lane for lane in lanes if lane not in (SPECULATIVE, PLAIN)]
-    fatal = [event for event in events if isinstance(event, Failed) and event.fatal]
-    failed = {event.lane: " ".join(event.reason.split()) for event in fatal}
+    failed = {e.lane: " ".join(e.reason.split()) for e in events if isinstance(e, Failed) and e.fatal}
     has_plain = server is None or PLAIN in lanes
     plain_rate = figure(comparison.plain.tokens_per_second, 1, "tokens/s")
     depth = f", at most {server.k} tokens drafted a cycle" if server and server.k else ""

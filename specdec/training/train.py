@@ -111,7 +111,7 @@ def train(
     read = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
     batches = endless_batches(read, train_set, size, random.Random(seed), model.width * (1 + len(draft.taps)))
     evaluation = HeldOut(model, map(read, examples.select(held_out).in_order(size)), draft_ids)
-    report = Report(draft, family, evaluation, target, out, best, end, tell)
+    report = Report(draft, family, evaluation, out, best, end, tell)
     seconds, checkpoint = end - time.monotonic(), out / CHECKPOINT
     fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, report.measure, LEAST_STEPS)
     before, after = describe_acceptance(report.measured[0]), describe_acceptance(report.measured[-1])
@@ -160,7 +160,6 @@ class Report:
     draft: TrainableDraft
     family: zoo.Family
     evaluation: HeldOut
-    target: str
     out: Path
     best: float  # the overlap of the stored state
     end: float  # of the training, by `time.monotonic`
@@ -175,7 +174,7 @@ class Report:
             curve.write(json.dumps(figures) + "\n")
         if sum(overlap) > self.best:
             self.best = sum(overlap)
-            export_draft(self.draft, self.family, self.out, {"target": self.target, **figures})
+            export_draft(self.draft, self.family, self.out, {"target": self.family.name, **figures})
         first = self.measured[0]
         when = f"{progress.tokens:,} tokens learned from" if len(self.measured) > 1 else "before the first step"
         left, steps = max(0.0, self.end - time.monotonic()), progress.steps - first["steps"]
