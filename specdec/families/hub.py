@@ -162,8 +162,8 @@ def download(name: str, memory: int, progress: Progress) -> None:
     files = snapshot_download(name, **WANTED, dry_run=True)
     weights = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
     if not weights or not any(file.filename == "config.json" for file in files):
-        lacks = TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
-        raise Refused(lacks)
+        why = TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
+        raise Refused(why)
     if MORE * weights > memory:
         raise too_large(name, MORE * weights, memory)
     large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]
