@@ -108,9 +108,9 @@ def train(
         f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     size = max(1, min(BATCH_TOKENS[kind], len(train_set.tokens) // LEAST_BATCHES))
-    read = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
-    batches = endless_batches(read, train_set, size, random.Random(seed), model.width * (1 + len(draft.taps)))
-    evaluation = HeldOut(model, map(read, examples.select(held_out).in_order(size)), draft_ids)
+    run_target = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
+    batches = endless_batches(run_target, train_set, size, random.Random(seed), model.width * (1 + len(draft.taps)))
+    evaluation = HeldOut(model, map(run_target, examples.select(held_out).in_order(size)), draft_ids)
     report = Report(draft, family, evaluation, out, best, end, tell)
     seconds, checkpoint = end - time.monotonic(), out / CHECKPOINT
     fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, report.measure, LEAST_STEPS)
@@ -140,12 +140,12 @@ def read_examples(family: zoo.Family, out: Path, texts: Sequence[Path]) -> examp
 
 
 def endless_batches(
-    read: Callable[[Batch], Reading], examples: example_files.Examples, size: int, dice: random.Random, width: int
+    run_target: Callable[[Batch], Reading], examples: example_files.Examples, size: int, dice: random.Random, width: int
 ) -> Iterator[tuple[Reading, int]]:
     """Yield batches, as the target reads them, in ever new order. Keep them if their `width` numbers a token fit."""
     cached = list[Reading]()
     while True:
-        for reading in map(read, examples.shuffled(size, dice)):
+        for reading in map(run_target, examples.shuffled(size, dice)):
             fits = reading.states.dtype.itemsize * width * len(examples.tokens) <= CACHED_BYTES
             cached += [reading] if fits else []
             yield reading, len(reading.places)
