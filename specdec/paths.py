@@ -1,6 +1,9 @@
 """Find the folder `assets`, inside the installed package or beside it in a checkout; read and write a user's files."""
 
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +14,27 @@ ASSETS = next((place for place in (PACKAGE / "assets", PACKAGE.parent / "assets"
 FAMILY = ASSETS / "family"  # the models of `methods.EMBEDDED`
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole. Raises OSError; a file that the disk has no room for does not stay in part."""
-    with path.open("w", encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-        except OSError:
-            if path.is_file():
-                path.unlink()
-            raise
+def write_whole(path: Path, content: str | Callable[[Path], object]) -> None:
+    """Write a text, or let `content` make a file; then rename it, so that a crash leaves `path` as it was."""
+    write = content if callable(content) else lambda new: new.write_text(content, encoding="utf-8")
+    if path.exists() and not path.is_file():  # a device or a pipe
+        write(path)
+        return
+    path = path.resolve()
+    new = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        write(new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError for a file that cannot be written: now, not after the work."""
+    """Raise OSError for a file that `write_whole` cannot write: now, not after the work."""
     is_new = not path.exists()
     path.open("a").close()
+    if path.is_file() and not os.access(path.resolve().parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "its folder cannot be written", str(path))
     if is_new:
         path.unlink()
 

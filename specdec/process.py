@@ -37,7 +37,6 @@ SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of pre
 UPDATES_PER_SECOND = 8  # of lines; at any speed of the engine
 SPAWN = multiprocessing.get_context("spawn")
 Send = Callable[["str | Step | Choice"], None]
-Answers: TypeAlias = "Call | Generator[Any, None, None]"
 Engines: TypeAlias = "dict[tuple[str, str], Engine]"  # by target and device
 log = logging.getLogger(__name__)
 
@@ -75,80 +74,50 @@ class EngineProcess:
             self._process.kill()
             self._process.join()
 
-    def call(self, name: str, *arguments: Any) -> Answers:
-        """Call the function `name` of `CALLS`."""
-        return Call(self, (name, arguments))
+    def call(self, name: str, *arguments: Any) -> Generator[Any, None, None]:
+        """Call the function `name` of `CALLS`; yield its answers: lines (str), and objects. None is a heartbeat.
 
-
-class Call:
-    """Iterates over the answers to a call: lines (str), and objects. None is a heartbeat. `close` ends the call.
-
-    Raises the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
-    """
-
-    def __init__(self, process: EngineProcess, message: tuple[Any, ...]) -> None:
-        self._process, self._message = process, message
-        self._number = 0  # 0 until the call has its turn
-        self._ended = False
-        self._last_sign = 0.0
-
-    def __iter__(self) -> "Call":
-        return self
-
-    def __next__(self) -> Any:
-        if self._ended:
-            raise StopIteration
+        Closing the generator ends the call, without waiting for the engine, which stops after its next answer. Raises
+        the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
+        """
+        while not self.turn.acquire(timeout=HEARTBEAT_S):
+            yield None
+        number = self.calls = self.calls + 1
         try:
-            return self._next()
+            connection, last_sign = self._send(number, name, arguments), time.monotonic()
+            while True:
+                if not connection.poll(HEARTBEAT_S):
+                    if time.monotonic() - last_sign > SILENCE_S:
+                        log.error("the engine was silent for too long, so its process is killed")
+                        self.close()
+                    yield None
+                    continue
+                answered, kind, content = connection.recv()
+                last_sign = time.monotonic()
+                if kind == "last":  # the process ends after this call
+                    self.close()
+                if answered == number and kind == "item":
+                    yield content
+                elif answered == number and content is not None:
+                    raise content
+                elif answered == number:
+                    return
+                elif kind == "last":
+                    connection = self._send(number, name, arguments)  # to a new process
         except (EOFError, OSError):
-            self._process.close()  # before another call has its turn, which would start a new one
-            self.close()
+            self.close()  # before another call has its turn, which would start a new process
             raise ProcessDied("the engine's process ended") from None
-        except BaseException:
-            self.close()
-            raise
+        finally:
+            with contextlib.suppress(OSError):
+                if self.connection:
+                    self.connection.send(None)
+            self.turn.release()
 
-    def _next(self) -> Any:
-        if not self._number:
-            if not self._process.turn.acquire(timeout=HEARTBEAT_S):
-                return None
-            self._number = self._process.calls = self._process.calls + 1
-            self._send()
-        connection = self._process.connection
-        assert connection
-        if not connection.poll(HEARTBEAT_S):
-            if time.monotonic() - self._last_sign > SILENCE_S:
-                log.error("the engine was silent for too long, so its process is killed")
-                self._process.close()
-            return None
-        number, kind, content = connection.recv()
-        self._last_sign = time.monotonic()
-        if kind == "last":  # the process ends after this call
-            self._process.close()
-        if number != self._number:
-            if kind == "last":
-                self._send()  # to a new process
-            return None
-        if kind == "item":
-            return content
-        if content is not None:
-            raise content
-        raise StopIteration
-
-    def _send(self) -> None:
-        self._process.start()
-        assert self._process.connection
-        self._process.connection.send((self._number, *self._message))
-        self._last_sign = time.monotonic()
-
-    def close(self) -> None:
-        """End the call, without waiting for the engine, which stops after its next answer."""
-        if self._number and not self._ended:
-            if connection := self._process.connection:
-                with contextlib.suppress(OSError):
-                    connection.send(None)
-            self._process.turn.release()
-        self._ended = True
+    def _send(self, *message: Any) -> Connection:
+        self.start()
+        assert self.connection
+        self.connection.send(message)
+        return self.connection
 
 
 # ---- the engine's process ----

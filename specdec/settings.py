@@ -3,7 +3,8 @@
 `RunRequest` and its `SamplingParams` check the settings of every run. `ui/request.py` also asks what a stranger may do.
 """
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal
@@ -102,6 +103,18 @@ SETTINGS = {
 }  # fmt: skip
 
 
+def declare(function: Any, parameters: Iterable[Parameter]) -> None:
+    """Declare `parameters`, in place of a function's `*` and `**`, to libraries that read its signature.
+
+    So the table alone lists the settings: Typer makes the command's flags of them, and Gradio the API's endpoint.
+    """
+    own = inspect.signature(function, eval_str=True)
+    keywords = [each for each in own.parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+    every = [*parameters, *keywords]
+    function.__signature__ = own.replace(parameters=every)
+    function.__annotations__ = {each.name: each.annotation for each in every} | {"return": own.return_annotation}
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The settings of a run, checked as far as no model is needed for it. Raises Refused for what cannot run."""
@@ -143,6 +156,5 @@ def check_text(prompt: str) -> None:
     if not prompt.strip():
         raise Refused(TranslatableText("The prompt is empty. Type a few words to start from."))
     if has_lone_surrogate(prompt):
-        raise Refused(
-            TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
-        )
+        half = TranslatableText("The prompt holds half of a character (a lone surrogate). Delete it and type it again.")
+        raise Refused(half)

@@ -19,7 +19,7 @@ import torch
 from .engine import Engine
 from .gpu.trial import SWITCH
 from .messages import Step
-from .process import Answers, EngineProcess, explain, is_spoiled, lines_of, ProcessDied
+from .process import EngineProcess, explain, is_spoiled, lines_of, ProcessDied
 from .settings import RunRequest
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
@@ -43,7 +43,7 @@ class ZeroProcess(EngineProcess):
         self._engine.models.resources.threads = 1  # OpenMP's other threads do not exist in a fork
         self._on_gpu = spaces.GPU(duration=duration_s)(self._decode)
 
-    def call(self, name: str, *arguments: Any) -> Answers:
+    def call(self, name: str, *arguments: Any) -> Generator[Any, None, None]:
         if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
         if name == "prepare" and arguments[0] == self._pair:

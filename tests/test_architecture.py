@@ -36,7 +36,7 @@ ALLOWED = {
     "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {"", *READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes"}
+    "lanes": {"", *READING, "methods", "settings", "paths", "models", "drafters", "figures", "families", "gpu", "lanes"}
     - {"text"},
     "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,7 @@ from specdec.loop import NO_ROOM
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
 from specdec.models import build
-from specdec.process import Call, EngineProcess, ProcessDied
+from specdec.process import EngineProcess, ProcessDied
 from specdec.settings import RunRequest
 from specdec.traces import file
 from specdec.traces.file import Trace
@@ -55,7 +55,7 @@ def items(answers: Iterable[Any]) -> list[Any]:
     return [answer for answer in answers if answer is not None]
 
 
-def race_on(process: EngineProcess, **changes: Any) -> Call:
+def race_on(process: EngineProcess, **changes: Any) -> Generator[Any, None, None]:
     request = RunRequest(**{"prompt": PROMPT, "drafter": "none", "k": 1, "params": PARAMS} | changes)
     return process.call("run", request, "cpu", "", str)
 

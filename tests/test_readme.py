@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from typer.main import get_group
 
-from specdec.bench.suites import changed
 from specdec.cli import app
 from specdec.events import Finished
 from specdec.families import zoo
@@ -87,7 +86,7 @@ def test_figures_are_those_of_the_reports(page: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_report_of_the_page_notes_what_has_changed_since(name: str) -> None:
     report = tables.load(ROOT / "assets" / "results" / f"{name}.json")
-    assert report["provenance"]["changed"] == changed(report), "python -m tools.bench.tables notes it"
+    assert report["provenance"]["changed"] == tables.changed(report), "python -m tools.bench.tables notes it"
 
 
 def test_every_place_for_figures_is_filled_by_a_report() -> None:

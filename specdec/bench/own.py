@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from tqdm import tqdm
 
 from ..engine import Engine
 from ..figures.stats import rounded_median, summary
-from ..paths import read_prompts
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
 from .suites import probed_costs, write
@@ -19,25 +19,38 @@ FIRST_SEED = 1  # of the measured runs, after the warm-up of `measure_pairs`
 SHOWN = 40  # characters of a prompt in the table
 
 
-def measure_prompts(
-    engine: Engine, prompts: list[Any], drafters: list[str], k: int, temperature: float, tokens: int, repeats: int
-) -> DataFrame:
-    """Measure every prompt with every drafter, in pairs with plain decoding.
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: every prompt with every drafter, in pairs with plain decoding."""
 
-    With `k` 0, the depth of a drafter is that which `Engine.prepare` expects to be fastest. Speed-ups are medians over
-    `repeats`; `predicted` comes from the acceptance on the other prompts and the costs of a probe.
+    prompts: list[Any]
+    drafters: list[str]  # by default the target's trained ones
+    k: int = 0  # 0: of each drafter, the depth that `Engine.prepare` expects to be fastest
+    temperature: float = 0.0
+    tokens: int = 96
+    repeats: int = 5
+
+
+def measure_prompts(engine: Engine, plan: Plan) -> DataFrame:
+    """Measure what is planned: speed-ups are medians over the repeats.
+
+    `predicted` comes from the acceptance on the other prompts and the costs of a probe.
     """
-    cases = [Case(name, "own", temperature, k or engine.prepare(name, 0, temperature).k, False) for name in drafters]
-    costs = {name: probed_costs(engine.models, name, prompts[0]) for name in drafters}
+    prompts, repeats, models = plan.prompts, plan.repeats, engine.models
+    trained = [name for name, loaded in models.drafters.items() if loaded.part]
+    names = plan.drafters or trained or [models.default_drafter]
+    depths = {name: plan.k or engine.prepare(name, 0, plan.temperature).k for name in names}
+    cases = [Case(name, "own", plan.temperature, depths[name], False) for name in names]
+    costs = {name: probed_costs(models, name, prompts[0]) for name in names}
     with tqdm(total=len(cases) * (len(prompts) * repeats + 1), desc="measuring", unit="pair", mininterval=2) as bar:
-        pairs = measure_pairs(engine, tuple(prompts), cases, tokens, repeats, bar.update)
+        pairs = measure_pairs(engine, tuple(prompts), cases, plan.tokens, repeats, bar.update)
     rows = []
     for case, measured in pairs.items():
         for index, prompt in enumerate(prompts):
             runs = [comparison for place, comparison in measured if place == index]
             others = [comparison.speculative for place, comparison in measured if place != index]
             probed = costs[case.drafter]
-            predicted = predict(others, probed and probed.at(temperature))
+            predicted = predict(others, probed and probed.at(plan.temperature))
             figures = summary(runs)
             rows.append(
                 {
@@ -45,9 +58,7 @@ def measure_prompts(
                     "text": prompt if isinstance(prompt, str) else prompt[-1]["content"],
                     "drafter": case.drafter,
                     "k": case.k,
-                    "alpha": figures["alpha"],
-                    "alpha_by_position": figures["alpha_by_position"],
-                    "tau": figures["tau"],
+                    **{name: figures[name] for name in ("alpha", "alpha_by_position", "tau")},
                     "speedup": rounded_median(run.measured_speedup for run in runs),
                     "predicted": predicted and round(predicted[0] / predicted[1], 2),
                 }
@@ -63,17 +74,12 @@ def table(frame: DataFrame) -> str:
     return shown.rename(columns=names).to_string(index=False, float_format="{:.2f}".format)
 
 
-def report_prompts(
-    engine: Engine, path: Path, drafters: list[str], k: int, temperature: float, tokens: int, repeats: int,
-    file: Path | None, save: Path | None,
-) -> None:  # fmt: skip
+def report_prompts(engine: Engine, plan: Plan, file: Path | None = None, save: Path | None = None) -> None:
     """Measure, print and write; write a run of the slowest row, with a measured seed, to `save`, for the page."""
-    prompts, family = read_prompts(path), engine.models
-    drafters = drafters or [name for name, loaded in family.drafters.items() if loaded.part] or [family.default_drafter]
-    frame = measure_prompts(engine, prompts, drafters, k, temperature, tokens, repeats)
+    frame = measure_prompts(engine, plan)
     print(table(frame))
-    write({"rows": json.loads(frame.to_json(orient="records")), "models": family.describe()}, file)
+    write({"rows": json.loads(frame.to_json(orient="records")), "models": engine.models.describe()}, file)
     if save:
-        worst = frame.iloc[0]
-        params = SamplingParams(temperature, max_tokens=tokens, seed=FIRST_SEED)
-        engine.race(prompts[int(worst["prompt"])], str(worst["drafter"]), int(worst["k"]), params=params).save(save)
+        worst, params = frame.iloc[0], SamplingParams(plan.temperature, max_tokens=plan.tokens, seed=FIRST_SEED)
+        prompt = plan.prompts[int(worst["prompt"])]
+        engine.race(prompt, str(worst["drafter"]), int(worst["k"]), params=params).save(save)

@@ -29,7 +29,7 @@ from ..figures import machine
 from ..lanes import probe
 from ..messages import Refused
 from ..methods import ADAPTIVE, DRAFT_MODEL, inner_drafter
-from ..paths import ASSETS, PACKAGE, write_text
+from ..paths import ASSETS, PACKAGE, write_whole
 from ..types import Costs
 from .measure import Case, measure_pairs, prediction, Row, row
 
@@ -157,13 +157,6 @@ def digests(family: str) -> dict[str, str]:
     return code | {"weights": digest(file.read_bytes() for file in weights)}
 
 
-def changed(report: Mapping[str, Any]) -> list[str]:
-    """Return the parts that have changed since this report; all of them, if it holds no digests."""
-    provenance = report["provenance"]
-    now, then = digests(provenance["models"].get("family", "")), provenance.get("digests", {})
-    return [name for name in now if now[name] != then.get(name)]
-
-
 def files(root: Path, name: str, *endings: str) -> list[Path]:
     """List a module, or the files of a folder, that have one of these endings."""
     places = [root / f"{name}.py"] if (root / f"{name}.py").is_file() else (root / name).rglob("*")
@@ -202,5 +195,5 @@ def write(result: dict[str, Any], file: Path | None) -> None:
     }
     final = json.dumps(result, ensure_ascii=False)
     if file:
-        write_text(file, final + "\n")
+        write_whole(file, final + "\n")
     print(final)

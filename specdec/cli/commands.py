@@ -10,7 +10,7 @@ from typer import Argument, Option
 from .. import __version__, exposure
 from ..messages import Refused
 from ..methods import EMBEDDED, is_embedded
-from ..paths import check_writable
+from ..paths import check_writable, read_prompts
 from ..types import MAX_DRAFT_TOKENS
 from .render import show_progress, show_step
 
@@ -54,14 +54,14 @@ def app(
     from ..ui.session import session
     from ..ui.theme import launch_settings
 
-    session.device = device
+    session.compute_on(device)
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
         first = recorded.first_target()
         for notice in session.fetch(first):
             print(f"\r{notice.text}", end="")
-        session.process = ZeroProcess(first)
+        session.compute_on(device, ZeroProcess(first))
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:
@@ -160,12 +160,13 @@ def bench(
         raise Refused("--temperature and --save belong to --prompts; leave them out")
     for file in filter(None, (json, save)):
         check_writable(file)
+    texts = read_prompts(prompts) if prompts else []
     from ..bench import own, suites
 
     engine = suites.make_engine(target, draft, dtype, device)
-    if prompts:
-        depth = k[0] if k else 0
-        own.report_prompts(engine, prompts, drafter, depth, temperature or 0.0, tokens, repeats, json, save)
+    if texts:
+        plan = own.Plan(texts, drafter, k[0] if k else 0, temperature or 0.0, tokens, repeats)
+        own.report_prompts(engine, plan, json, save)
     else:
         suites.report_drafters(engine, drafter, k or [2, 4, 6], tokens, repeats, json)
 

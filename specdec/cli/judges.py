@@ -9,14 +9,13 @@ from typing import Annotated, Any, TYPE_CHECKING
 
 from typer import Argument, Option
 
-from ..events import Committed
 from ..messages import Refused
 from ..methods import DEFAULT_RULE, RULE_FACTS, rule_facts
-from ..paths import check_writable, read_prompts
+from ..paths import check_writable, read_prompts, write_whole
 from ..traces.audit import audit, faultless, LaneAudit, one_line
 from ..traces.file import printable, Trace, TraceError
 from .commands import KEY, Plain
-from .render import show_progress, show_step, tell
+from .render import show_progress, show_step
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -59,7 +58,7 @@ def certify(
         if result["doing"]:
             print(f"{result['seconds']:6.0f} s  {result['doing']}", file=sys.stderr, flush=True)
     if out:
-        out.write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(out, json.dumps(result, ensure_ascii=False) + "\n")
     print("\n".join(certificate_lines(result)))
     return int(result["status"])
 
@@ -191,11 +190,9 @@ def trace(file: Annotated[Path, Argument(help="a saved run (.jsonl)", show_defau
     """
     try:
         recorded = Trace.load(file)
-        if not any(isinstance(event, Committed) for event in recorded.events):
-            raise TraceError("it holds no cycle")
-    except (OSError, TraceError) as error:
-        tell(f"{file}: {getattr(error, 'strerror', None) or error}")
-        return 2
+        recorded.check_not_empty()
+    except TraceError as error:
+        raise Refused(f"{file}: {error}") from error
     lanes = audit(recorded.header.lanes, recorded.events)
     unchecked = ", as far as the data go" if any(lane.unchecked for lane in lanes) else ""
     verdict = f"the audit holds{unchecked}" if faultless(lanes) else "THE AUDIT FAILS"

@@ -1,13 +1,12 @@
 """Run `specdec run PROMPT`: one race in the terminal, with coloured text and figures."""
 
-import inspect
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TYPE_CHECKING
 
 from typer import Argument, Context, Option
 
@@ -16,12 +15,14 @@ from ..lanes.interleave import broken_off
 from ..messages import Refused
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
 from ..paths import check_writable
-from ..settings import Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..settings import declare, Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import live_header, printable, Trace, TraceHeader
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render, show_progress, show_step
 
-KEYWORD_ONLY = Parameter.KEYWORD_ONLY
+if TYPE_CHECKING:
+    from ..engine import Engine
+
 OURS = "target", "draft", "dtype", "device", "drafter", "k", "peer", "rule"  # what a server has itself
 
 
@@ -40,7 +41,7 @@ def make_flag(setting: Setting) -> Parameter:
     info: Any = Option(*short_names, help=about)
     if setting.default is REQUIRED:
         info = Argument(help=setting.help, show_default=False)
-    return Parameter(setting.name, KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
+    return Parameter(setting.name, Parameter.KEYWORD_ONLY, default=flag.default, annotation=Annotated[flag.type_, info])
 
 
 def run(
@@ -62,11 +63,10 @@ def run(
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
     settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])}
     request = RunRequest.from_settings(settings)
-    target = request.target
-    if not target.strip():
+    if not request.target.strip():
         raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
     if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
-        names = ", ".join(drafters(target))
+        names = ", ".join(drafters(request.target))
         raise Refused(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise Refused("--plain belongs to a --server")
@@ -79,13 +79,20 @@ def run(
                 "with --server, the server has its own models, precision, device, drafter, depth and rule; "
                 "leave those options out"
             )
-        header, events = watch_server(request, server, plain)
-        save_trace(save, header, events)
-        return int(broken_off(events) is not None)
-    from ..engine import Engine  # imported late, so that wrong arguments fail at once
+        events = watch_server(request, server, plain, save)
+    else:
+        from ..engine import Engine  # imported late, so that wrong arguments fail at once
 
-    engine = Engine(target, list(draft) or None, dtype=dtype, device=device)
-    started = engine.start(request, show_step)  # raises Refused if the settings do not fit the models
+        events = race_here(request, Engine(request.target, list(draft) or None, dtype=dtype, device=device), save)
+    return int(broken_off(events) is not None)
+
+
+declare(run, map(make_flag, SETTINGS.values()))
+
+
+def race_here(request: RunRequest, engine: "Engine", save: Path | None) -> Sequence[Event]:
+    """Print the text as it is decoded, then the figures. Raises Refused if the settings do not fit the models."""
+    started = engine.start(request, show_step)
     show_progress("")
     is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < started.choice.k
     note = default_line(started.choice) if is_open else ""
@@ -97,20 +104,11 @@ def run(
             if event.lane == SPECULATIVE:
                 sys.stdout.write(render(event, events, has_colour()))
             sys.stdout.flush()
-        print("\n\n" + describe_run(events, target, models.precision, note=note))
+        print("\n\n" + describe_run(events, request.target, models.precision, note=note))
     finally:
         started.events.close()
         save_trace(save, started.header, events)  # after Ctrl-C, what ran until then
-    return int(broken_off(events) is not None)
-
-
-# Typer makes the command's arguments from the following attributes.
-PARAMETERS = [
-    *map(make_flag, SETTINGS.values()),
-    *(p for p in inspect.signature(run, eval_str=True).parameters.values() if p.kind is KEYWORD_ONLY),
-]
-run.__annotations__ = {p.name: p.annotation for p in PARAMETERS} | {"return": int}
-run.__signature__ = inspect.Signature(PARAMETERS, return_annotation=int)  # type: ignore[attr-defined]
+    return events
 
 
 def default_line(choice: Choice) -> str:
@@ -123,7 +121,7 @@ def default_line(choice: Choice) -> str:
     return f"{line}, expected to be {choice.speedup:.1f} times as fast as plain decoding, by costs measured here"
 
 
-def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple[TraceHeader, Sequence[Event]]:
+def watch_server(request: RunRequest, address: str, plain_address: str, save: Path | None) -> Sequence[Event]:
     """Print a server's text as it arrives, then its cycles. Raises ServerError for errors before text is requested."""
     from ..servers import lane
     from ..servers.connect import connect_pair
@@ -142,7 +140,8 @@ def watch_server(request: RunRequest, address: str, plain_address: str) -> tuple
     lane_events = [event for event in events if event.lane == SPECULATIVE]
     text = "".join(render(event, lane_events[: i + 1], has_colour()) for i, event in enumerate(lane_events))
     print(f"\n\n{text}\n\n{describe_run(events, server=server.facts)}")
-    return header, events
+    save_trace(save, header, events)
+    return events
 
 
 def save_trace(path: Path | None, header: TraceHeader, events: Sequence[Event]) -> None:

@@ -28,7 +28,7 @@ from ..models.packed import is_packed
 from ..models.reduced import MAP
 from ..models.transformer import Transformer
 from ..models.view import TargetView
-from ..paths import ASSETS
+from ..paths import ASSETS, write_whole
 from ..types import SamplingParams
 from . import hub
 from .chat import Chat
@@ -388,5 +388,5 @@ def texts_otherwise(family: Family, prompts: Sequence[str]) -> dict[str, Texts]:
 def fix(folder: Path, conventions: Sequence[Convention]) -> bool:
     """Write the conventions' edits to config.json. Return False if some of them are not about config.json."""
     config = with_edits(read_config(folder), conventions)
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
     return all(way.edits for way in conventions)

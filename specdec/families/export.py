@@ -22,7 +22,7 @@ from ..methods import EMBEDDED
 from ..models.browser import weights as browser_weights
 from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
 from ..models.reduced import MAP, READS, WRITES
-from ..paths import FAMILY
+from ..paths import FAMILY, write_whole
 from . import chat, hub, presets
 from .published import eagle3_taps, end_tokens, head_format, load_tokenizer
 from .zoo import draft_folders, folders_of
@@ -74,11 +74,10 @@ def export(target: str, out: Path, drafts: Sequence[str] = ()) -> list[Path]:
 def write(folder: Path, config: Mapping[str, Any], weights: Weights, name: str = SINGLE, **about: str) -> None:
     """Write config.json and the weights, each completely or not at all. `about` is metadata of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({key: tensor.contiguous() for key, tensor in weights.items()}, folder / ".new", {"format": "pt"} | about)
-    (folder / ".new").chmod(0o644)  # by default only its owner could read it
-    (folder / ".new").replace(folder / name)
-    (folder / ".new").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    (folder / ".new").replace(folder / "config.json")
+    tensors = {key: tensor.contiguous() for key, tensor in weights.items()}
+    write_whole(folder / name, lambda file: save_file(tensors, file, {"format": "pt"} | about))
+    (folder / name).chmod(0o644)  # by default only its owner could read it
+    write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
 
 def copy_tokenizer(place: Path, folder: Path) -> None:
@@ -86,7 +85,7 @@ def copy_tokenizer(place: Path, folder: Path) -> None:
     load_tokenizer(place).save(str(folder / "tokenizer.json"))
     template, controls = chat.template_of(place)
     facts = {"tokenizer_class": "PreTrainedTokenizerFast", **controls, "chat_template": template or None}
-    (folder / chat.TOKENIZER_CONFIG).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_whole(folder / chat.TOKENIZER_CONFIG, json.dumps(facts, indent=2) + "\n")
 
 
 def unpacked(place: Path) -> tuple[dict[str, Any], Weights]:

@@ -93,25 +93,23 @@ def fetching(name: str) -> Iterator[None]:
         if error.args and isinstance(error.args[0], TranslatableText):
             raise
         reason = " ".join(str(error.__cause__ or error).split())[:200] or type(error).__name__
-        raise Refused(
-            TranslatableText(
-                "{name} is not on this machine, and could not be fetched ({reason}). Check the name and the network, "
-                "and try again: what has arrived is kept.",
-                name=name,
-                reason=reason,
-            )
-        ) from error
+        sentence = TranslatableText(
+            "{name} is not on this machine, and could not be fetched ({reason}). Check the name and the network, "
+            "and try again: what has arrived is kept.",
+            name=name,
+            reason=reason,
+        )
+        raise Refused(sentence) from error
 
 
 def too_large(name: str, needed: float, free: float) -> Refused:
-    return Refused(
-        TranslatableText(
-            "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
-            name=name,
-            needed=f"{needed / 1e9:.1f}",
-            free=f"{free / 1e9:.1f}",
-        )
+    sentence = TranslatableText(
+        "{name} needs about {needed} GB of memory here, and {free} GB are free. Choose a smaller pair.",
+        name=name,
+        needed=f"{needed / 1e9:.1f}",
+        free=f"{free / 1e9:.1f}",
     )
+    return Refused(sentence)
 
 
 def fetch(names: Sequence[str], device: str) -> Generator[Step, None, None]:
@@ -164,9 +162,8 @@ def download(name: str, memory: int, progress: Progress) -> None:
     files = snapshot_download(name, **WANTED, dry_run=True)
     weights = sum(file.file_size or 0 for file in files if file.filename.endswith(".safetensors"))
     if not weights or not any(file.filename == "config.json" for file in files):
-        raise Refused(
-            TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
-        )
+        why = TranslatableText("{name} lacks a config.json or a .safetensors file; nothing else is opened.", name=name)
+        raise Refused(why)
     if MORE * weights > memory:
         raise too_large(name, MORE * weights, memory)
     large = [file for file in files if file.will_download and (file.file_size or 0) >= LARGE]

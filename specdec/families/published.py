@@ -115,11 +115,7 @@ def load_head(folder: Path, weights: Mapping[str, Tensor], target: LoadedModel, 
 
 
 def head_of(
-    form: str,
-    config: Mapping[str, Any],
-    weights: Mapping[str, Tensor],
-    target: LoadedModel,
-    stored: torch.dtype | None,
+    form: str, config: Mapping[str, Any], weights: Mapping[str, Tensor], target: LoadedModel, stored: torch.dtype | None
 ) -> Any:
     """Make the drafter of the format `form` from a config.json ({} if there is none) and tensors. See `load_head`."""
     if not isinstance(target, Transformer):

@@ -176,7 +176,7 @@ def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str =
         family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
         family.name = name
         return family
-    return load_folder(FAMILY if is_embedded(name) else Path(name), name, dtype, device)
+    return load_family(FAMILY if is_embedded(name) else Path(name), name, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -201,8 +201,8 @@ def resolve_device(device: str) -> str:
         return "cpu"
 
 
-def load_folder(folder: Path, name: str, dtype: torch.dtype | None, device: str = "cpu") -> Family:
-    """Load a folder with `target/`, `tokenizer/`, and perhaps drafters: `draft_model/`, `medusa/` …"""
+def load_family(folder: Path, name: str, dtype: torch.dtype | None, device: str = "cpu") -> Family:
+    """Load models that were trained together: `target/`, `tokenizer/`, and perhaps `draft_model/`, `medusa/` …"""
     if not (folder / "target").is_dir():
         raise Refused(f"{folder} holds no folder 'target' with a model in it")
     with hub.reading(folder):

@@ -6,7 +6,6 @@ The acceptance rate is in the drafter's config.json if training wrote it. The us
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from ..figures.theory import tokens_by_position
 from ..messages import Refused
 from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_drafter
 from ..models.build import folder
+from ..paths import write_whole
 from ..task import Task
 from ..types import Costs, SamplingParams, Tree
 from .race import run_task
@@ -224,9 +224,7 @@ def store(family: Family) -> None:
     """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
     new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
     with contextlib.suppress(OSError):
-        part = file().with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(read_file() | new), encoding="utf-8")
-        os.replace(part, file())
+        write_whole(file(), json.dumps(read_file() | new))
 
 
 def read_file() -> dict[str, dict[str, Any]]:

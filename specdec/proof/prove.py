@@ -7,8 +7,8 @@ from `sampler.categorical(probs, key)` and `sampler.accept(p, q, key)`, which is
 Keys are any values.
 
 Whole loops of `toys.py` are walked, and single cycles with deep drafts, large vocabularies or wide trees. Places are a
-draft's levels, from 0. At *free* places, the rows of target and draft are random, and `WAYS` lists how they
-differ. At *loose* places, and after the draft, only the target's is. Elsewhere one token is certain.
+draft's levels, from 0. At `free` places, the rows of target and draft are random, and `KINDS` lists how they
+differ. At `target_only` places, and after the draft, only the target's is. Elsewhere one token is certain.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ MAX_LOOP_PATHS = 100  # toys with more paths are left out, so that a proof takes
 MAX_CYCLE_PATHS = 100_000  # of a single cycle's draft, and of its verification
 SparseRow = dict[int, float]  # token -> probability, without tokens of probability 0
 Verify = Callable[[list[int], Tensor, Tensor, "UserSampler"], Sequence[int]]  # what a user's file defines
-WAYS = ("alike", "zeros", "ties", "far apart")
+KINDS = ("alike", "zeros", "ties", "far apart")  # of pairs of rows: how target and draft differ
 SIZES = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are of published vocabularies
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
 SOME = 5
@@ -59,7 +59,7 @@ class CycleCase:
     seed: int = 0
     width: int = 1
     how: str = "sampled"
-    loose: tuple[int, ...] = ()
+    target_only: tuple[int, ...] = ()
 
     def dense(self, row: SparseRow) -> Tensor:
         """Convert a row to the probabilities of all tokens.  # [V]"""
@@ -83,7 +83,7 @@ def rows_after(cycle: CycleCase, text: Tokens) -> tuple[SparseRow, SparseRow]:
     """Return the rows p and q after a text, always the same ones for the same cycle and text."""
     rng, place, size = random.Random(f"{cycle.seed}:{text}"), len(text), cycle.vocabulary
     sure = {rng.randrange(size): 1.0}
-    if place < cycle.k and place not in (*cycle.free, *cycle.loose):
+    if place < cycle.k and place not in (*cycle.free, *cycle.target_only):
         return sure, sure
     tokens = list(range(size)) if size <= DENSE else rng.sample(range(size), SOME)
     p, q = (
@@ -94,7 +94,7 @@ def rows_after(cycle: CycleCase, text: Tokens) -> tuple[SparseRow, SparseRow]:
 
 
 def weights_of_pair(kind: str, size: int, rng: random.Random) -> tuple[list[float], list[float]]:
-    """Draw random weights of `size` tokens for target and draft. `WAYS` lists how the two can differ."""
+    """Draw random weights of `size` tokens for target and draft. `KINDS` lists how the two can differ."""
     if kind == "far apart":
         p, q = ([2.0 ** rng.uniform(-35.0, 0.0) for _ in range(size)] for _ in range(2))
         return p, q
@@ -152,20 +152,22 @@ def groups(trees: bool) -> dict[str, list[CycleCase]]:
             CycleCase(size, k, tuple(range(k)), kind, k) for (size, k), kind in product(shapes, ("alike", "zeros"))
         ],
         "every depth, each pair of neighbouring places free": [
-            CycleCase(3, k, (at, at + 1), WAYS[number % len(WAYS)], number)
+            CycleCase(3, k, (at, at + 1), KINDS[number % len(KINDS)], number)
             for number, (k, at) in enumerate(k_and_place)
         ],
         "every depth, up to eight places where the target is random": [
-            CycleCase(size, k, places[:free_count], WAYS[k % len(WAYS)], k, loose=places)
+            CycleCase(size, k, places[:free_count], KINDS[k % len(KINDS)], k, target_only=places)
             for k, (size, free_count) in product(depths, ((2, 4), (4, 2)))
             for places in [tuple(rng.sample(range(k), min(k, 8)))]
         ],
-        "every depth, point masses": [CycleCase(4, k, (), seed=k, how="top", loose=(k // 2, k - 1)) for k in depths],
+        "every depth, point masses": [
+            CycleCase(4, k, (), seed=k, how="top", target_only=(k // 2, k - 1)) for k in depths
+        ],
         "vocabularies": [
             CycleCase(size, 2 if size <= 8 else 1, (0, 1), kind, size)
-            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), WAYS)
+            for size, kind in product((4, 5, 6, 7, 8, 16, DENSE), KINDS)
         ]
-        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(SIZES, 2 * WAYS, strict=True)],
+        + [CycleCase(size, 2, (0,), kind, size) for size, kind in zip(SIZES, 2 * KINDS, strict=True)],
     }
     return chains | tree_groups() if trees else chains
 
@@ -173,16 +175,16 @@ def groups(trees: bool) -> dict[str, list[CycleCase]]:
 def tree_groups() -> dict[str, list[CycleCase]]:
     depths, hows = range(1, DEEPEST + 1), ("sampled", "without replacement", "top")
     return {
-        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in WAYS for how in hows],
-        "trees of every depth": [CycleCase(4, k, (k - 1,), WAYS[k % len(WAYS)], k, 3, hows[k % 3]) for k in depths],
+        "trees, four siblings": [CycleCase(5, 1, (0,), kind, 1, 4, how) for kind in KINDS for how in hows],
+        "trees of every depth": [CycleCase(4, k, (k - 1,), KINDS[k % len(KINDS)], k, 3, hows[k % 3]) for k in depths],
         "trees, siblings at two successive levels": [
-            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in WAYS for how in hows[1:]
+            CycleCase(3, k, (k - 2, k - 1), kind, k, 2, how) for k in (2, 5) for kind in KINDS for how in hows[1:]
         ],
         "trees of large vocabularies": [
             CycleCase(size, 1, (0,), "alike", size, 2, how) for size in (SIZES[0], SIZES[-1]) for how in hows[1:]
         ],
         "trees, three siblings at each place": [
-            CycleCase(4, DEEPEST, (at,), WAYS[at % len(WAYS)], at, 3, how) for at in range(DEEPEST) for how in hows
+            CycleCase(4, DEEPEST, (at,), KINDS[at % len(KINDS)], at, 3, how) for at in range(DEEPEST) for how in hows
         ],
     }
 

@@ -18,7 +18,7 @@ from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, S
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
-from ..paths import write_text
+from ..paths import write_whole
 from .cycle import cycles, is_lossless, ShapeCheck, start_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,12 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write a file. Raises OSError if that fails."""
-        write_text(Path(path), self.dumps())
+        write_whole(Path(path), self.dumps())
+
+    def check_not_empty(self) -> None:
+        """Raise TraceError for a trace without a cycle, of which there is nothing to play or to audit."""
+        if not any(isinstance(event, Committed) for event in self.events):
+            raise TraceError("it holds no cycle")
 
     @classmethod
     def loads(cls, text: str) -> "Trace":

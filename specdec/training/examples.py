@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..messages import Refused
-from .loop import write_whole
+from ..paths import write_whole
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 EARLIEST = 8  # first position whose token is learned, because an EAGLE-3 head needs some tokens before it

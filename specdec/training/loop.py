@@ -10,6 +10,7 @@ import torch
 from torch import nn, Tensor
 
 from ..models.device import multiplies_bfloat16
+from ..paths import write_whole
 
 ADAMW_LR = 2e-3
 MUON_LR = 6e-3
@@ -151,13 +152,6 @@ def fit(
         report()
     exchange(model, mean)
     return progress
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file, then rename it, so that `path` is never incomplete."""
-    new = path.with_name(f".{path.name}")
-    write(new)
-    new.replace(path)
 
 
 @torch.no_grad()

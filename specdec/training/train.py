@@ -3,8 +3,9 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from ..messages import Refused
 from ..models.files import read_json
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
-from ..paths import read_prompts
+from ..paths import read_prompts, write_whole
 from . import examples as example_files
 from .draft_model import DraftModel, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Example
-from .loop import fit, TrainingProgress, write_whole
+from .loop import fit, TrainingProgress
 from .loss import HeldOut, LOSS_TEMPERATURE, precision, read_batch, Reading, TrainableDraft
 from .target_pass import choose_threads
 from .writing import tokens_around, Writer
@@ -43,6 +44,7 @@ HOPELESS = 400  # dropped texts, and twenty times as many as are kept: such a wr
 PROGRESS_S = 10.0  # seconds between two lines about the texts, which are then saved
 EXAMPLES_FOLDER = "examples"
 SETTINGS_FILE = "settings.json"
+CHECKPOINT = "checkpoint.pt"
 
 Tell = Callable[[str], None]
 
@@ -69,17 +71,9 @@ def train(
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
         raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
-    checkpoint = out / "checkpoint.pt"
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
-    with hub.reading(out):
-        saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
-        first = read_json(out / SETTINGS_FILE) if (out / SETTINGS_FILE).exists() else settings
-        has_draft = saved is not None and (out / "config.json").exists()
-        best = sum(read_json(out / "config.json")["trained"]["overlap"]) if has_draft else -1.0
-    fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
-    if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
-        raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
+    saved, best = read_earlier(out, settings)
     lines = read_prompts(prompts) if prompts else []
     device = zoo.resolve_device(device)
     start, writing = time.monotonic(), 0.0 if texts else WRITING_SHARE * minutes
@@ -89,22 +83,17 @@ def train(
     model, kind = family.target, "cpu" if device == "cpu" else "cuda"
     assert isinstance(model, Transformer)
     (out / EXAMPLES_FOLDER).mkdir(parents=True, exist_ok=True)
-    write_whole(out / SETTINGS_FILE, lambda path: path.write_text(json.dumps(settings), encoding="utf-8"))
+    write_whole(out / SETTINGS_FILE, json.dumps(settings))
     # The seed counts files and steps of earlier calls, so that their random numbers are not repeated.
     seed = len(list((out / EXAMPLES_FOLDER).iterdir())) + (saved["progress"]["steps"] if saved else 0)
-
-    def read_examples() -> example_files.Examples:
-        paths = [*texts, *sorted((out / EXAMPLES_FOLDER).glob("[!.]*.npz"))]
-        return example_files.load(paths, tokens_around(family)[0], model.vocabulary, model.context)
-
     end, advice = start + 60.0 * minutes, ""
     if not texts:
         writer = Writer(family, lines, seed=seed)
-        missing = WANTED_TOKENS - read_examples().answer_tokens
+        missing = WANTED_TOKENS - read_examples(family, out, texts).answer_tokens
         write_examples(writer, out / EXAMPLES_FOLDER, start + 60.0 * writing, missing, tell)
         end += max(0.0, time.monotonic() - start - 60.0 * writing)
         advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
-    examples = read_examples()
+    examples = read_examples(family, out, texts)
     if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
         there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES_FOLDER]))}"
         raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
@@ -119,44 +108,80 @@ def train(
         f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
     )
     size = max(1, min(BATCH_TOKENS[kind], len(train_set.tokens) // LEAST_BATCHES))
-
-    def target_passes(batches: Iterable[Batch]) -> Iterator[Reading]:
-        return (read_batch(model, batch, draft.taps, draft.dtype) for batch in batches)
-
-    def readings() -> Iterator[tuple[Reading, int]]:
-        dice, cached = random.Random(seed), list[Reading]()
-        numbers = len(train_set.tokens) * model.width * (1 + len(draft.taps))
-        while True:
-            for reading in target_passes(train_set.shuffled(size, dice)):
-                cached += [reading] if draft.dtype.itemsize * numbers <= CACHED_BYTES else []
-                yield reading, len(reading.places)
-            while cached:
-                yield from ((reading, len(reading.places)) for reading in dice.sample(cached, len(cached)))
-
-    evaluation = HeldOut(model, target_passes(examples.select(held_out).in_order(size)), draft_ids)
-    measured = list[dict[str, Any]]()
-
-    def measure(progress: TrainingProgress) -> None:
-        nonlocal best
-        agreement, overlap = evaluation.measure(draft)
-        measured.append({**asdict(progress), "agreement": agreement, "overlap": overlap})
-        with (out / "curve.jsonl").open("a", encoding="utf-8") as curve:
-            curve.write(json.dumps(measured[-1]) + "\n")
-        if sum(overlap) > best:
-            best = sum(overlap)
-            export_draft(draft, family, out, {"target": target, **measured[-1]})
-        when = f"{progress.tokens:,} tokens learned from" if len(measured) > 1 else "before the first step"
-        left, steps = max(0.0, end - time.monotonic()), progress.steps - measured[0]["steps"]
-        needed = (LEAST_STEPS - steps) * (progress.seconds - measured[0]["seconds"]) / max(1, steps)
-        why = f"; the time is extended, as {LEAST_STEPS - steps} steps are missing" if needed > left else ""
-        tell(f"{when}: {describe_acceptance(measured[-1])}{why}; {max(left, needed):.0f} s left")
-        choose_threads()
-
-    fit(draft, draft.matrices(), draft.loss, readings(), end - time.monotonic(), checkpoint, measure, LEAST_STEPS)
-    before, after = describe_acceptance(measured[0]), describe_acceptance(measured[-1])
+    run_target = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
+    batches = endless_batches(run_target, train_set, size, random.Random(seed), model.width * (1 + len(draft.taps)))
+    evaluation = HeldOut(model, map(run_target, examples.select(held_out).in_order(size)), draft_ids)
+    report = Report(draft, family, evaluation, out, best, end, tell)
+    seconds, checkpoint = end - time.monotonic(), out / CHECKPOINT
+    fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, report.measure, LEAST_STEPS)
+    before, after = describe_acceptance(report.measured[0]), describe_acceptance(report.measured[-1])
     tell(f"before the first step: {before}; after the last: {after}")
     tell(f"written: {out}; use it with --target {target} --draft {out}")
-    return measured[-1]
+    return report.measured[-1]
+
+
+def read_earlier(out: Path, settings: dict[str, Any]) -> tuple[dict[str, Any] | None, float]:
+    """Return an earlier call's checkpoint, if any, and its draft's overlap. Raises Refused for other settings."""
+    checkpoint = out / CHECKPOINT
+    with hub.reading(out):
+        saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
+        first = read_json(out / SETTINGS_FILE) if (out / SETTINGS_FILE).exists() else settings
+        has_draft = saved is not None and (out / "config.json").exists()
+        best = sum(read_json(out / "config.json")["trained"]["overlap"]) if has_draft else -1.0
+    fixed = first if saved else {"target": first["target"]}  # weights need all settings, examples only the target
+    if other := [f"--{name} {value}" for name, value in fixed.items() if settings.get(name) != value]:
+        raise Refused(f"{out} was begun with {' '.join(other)}; repeat that, or choose another --out")
+    return saved, best
+
+
+def read_examples(family: zoo.Family, out: Path, texts: Sequence[Path]) -> example_files.Examples:
+    paths, target = [*texts, *sorted((out / EXAMPLES_FOLDER).glob("[!.]*.npz"))], family.target
+    return example_files.load(paths, tokens_around(family)[0], target.vocabulary, target.context)
+
+
+def endless_batches(
+    run_target: Callable[[Batch], Reading], examples: example_files.Examples, size: int, dice: random.Random, width: int
+) -> Iterator[tuple[Reading, int]]:
+    """Yield batches, as the target reads them, in ever new order. Keep them if their `width` numbers a token fit."""
+    cached = list[Reading]()
+    while True:
+        for reading in map(run_target, examples.shuffled(size, dice)):
+            fits = reading.states.dtype.itemsize * width * len(examples.tokens) <= CACHED_BYTES
+            cached += [reading] if fits else []
+            yield reading, len(reading.places)
+        while cached:
+            yield from ((reading, len(reading.places)) for reading in dice.sample(cached, len(cached)))
+
+
+@dataclass
+class Report:
+    """Measures a draft while it learns, and stores its best state in `out`."""
+
+    draft: TrainableDraft
+    family: zoo.Family
+    evaluation: HeldOut
+    out: Path
+    best: float  # the overlap of the stored state
+    end: float  # of the training, by `time.monotonic`
+    tell: Tell
+    measured: list[dict[str, Any]] = field(default_factory=list)
+
+    def measure(self, progress: TrainingProgress) -> None:
+        agreement, overlap = self.evaluation.measure(self.draft)
+        figures = {**asdict(progress), "agreement": agreement, "overlap": overlap}
+        self.measured.append(figures)
+        with (self.out / "curve.jsonl").open("a", encoding="utf-8") as curve:
+            curve.write(json.dumps(figures) + "\n")
+        if sum(overlap) > self.best:
+            self.best = sum(overlap)
+            export_draft(self.draft, self.family, self.out, {"target": self.family.name, **figures})
+        first = self.measured[0]
+        when = f"{progress.tokens:,} tokens learned from" if len(self.measured) > 1 else "before the first step"
+        left, steps = max(0.0, self.end - time.monotonic()), progress.steps - first["steps"]
+        needed = (LEAST_STEPS - steps) * (progress.seconds - first["seconds"]) / max(1, steps)
+        why = f"; the time is extended, as {LEAST_STEPS - steps} steps are missing" if needed > left else ""
+        self.tell(f"{when}: {describe_acceptance(figures)}{why}; {max(left, needed):.0f} s left")
+        choose_threads()
 
 
 def describe_acceptance(figures: dict[str, Any]) -> str:

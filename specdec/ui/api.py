@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from ..messages import Refused
-from ..settings import SETTINGS
+from ..settings import declare, SETTINGS
 from .components.drawn import ENGINE
 from .request import check, SIGNATURE
 from .session import session
@@ -50,11 +50,9 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
                 yield ""  # Gradio notices only at a yield that a client has left
 
 
+declare(run, SIGNATURE.parameters.values())
+
+
 def documentation(text: str = str(run.__doc__)) -> str:
     """Describe the endpoint `run`. Bounds depend on who can reach the page."""
     return text.replace("{settings}", "\n        ".join(f"{s.name}: {s.help_with_bounds}" for s in SETTINGS.values()))
-
-
-# Gradio makes the endpoint's documentation from the following attributes.
-run.__annotations__ = {name: setting.type_ for name, setting in SETTINGS.items()} | {"return": Iterator[str]}
-run.__signature__ = SIGNATURE.replace(return_annotation=Iterator[str])  # type: ignore[attr-defined]

@@ -55,57 +55,31 @@ class Session:
         self._downloading = threading.Lock()  # one download at a time
         self._warming_up = False
 
+    def compute_on(self, device: str, process: EngineProcess | None = None) -> None:
+        """Choose where live runs compute, before the page is served: a device, or a process of another kind."""
+        self.device, self.process = device, process or self.process
+
     def run(self, request: RunRequest) -> Generator[Answer, None, None]:
         """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
-        remark, chosen, seconds, deadline, reading = "", "", limits().seconds, math.inf, None
+        news, deadline = RunNews(request), Deadline(limits().seconds)
         try:
             self.check_rate()
-            try:
-                yield from self.fetch(request.target)  # before the turn, so that others need not wait for the download
-            except Refused as error:
-                if request.target != presets.SMOLLM2:
-                    raise
-                remark = sentences(translated(error.args[0]), say("instead"))
-                request = replace(request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
+            yield from self.fetch_for(news)  # before the turn, so that others need not wait for the download
             with self.place_in_line("run") as ticket:
-                yield from self.wait(ticket, remark, say("or_here"))
-                translator = partial(translate, language())
-                call = self.process.call("run", request, self.device, kind_of(request.prompt), translator)
+                yield from self.wait(ticket, news.remark, say("or_here"))
+                translator, kind = partial(translate, language()), kind_of(request.prompt)
+                call = self.process.call("run", news.request, self.device, kind, translator)
                 with contextlib.closing(call):
                     for item in call:
-                        match item:
-                            case str():
-                                deadline = min(deadline, time.monotonic() + seconds)
-                                yield Answer("lines", item)
-                                if reading and item:
-                                    reading = None
-                                    yield Answer("running", sentences(remark, chosen) or say("running"))
-                            case Choice():
-                                if request.drafter == DEFAULT_DRAFTER or not request.k:
-                                    chosen = chosen_line(item)
-                                peer = say("peer") if request.peer else ""
-                                yield Answer("running", sentences(remark, chosen, peer) or say("running"))
-                            case Step("read"):
-                                reading = item
-                                yield Answer("read", read_so_far(item), share(item))
-                            case Step("ask"):
-                                if item.text:  # the platform's reason why there is no GPU
-                                    remark = sentences(remark, item.text, say("refused"), say("or_here"))
-                                yield Answer("running", remark if item.text else sentences(remark, say("asking")))
-                            case _:  # while the call waits, it is shown the step of preparing that it waits for
-                                step = item or self.preparing
-                                is_waiting = step and step.name in STEPS_S and math.isinf(deadline)
-                                yield worded(step, sentences(remark, chosen)) if is_waiting else Answer("lines", "")
-                        if time.monotonic() > deadline:
-                            raise TimeoutError
-            yield Answer("done", remark)  # the player says that it is done
+                        yield from news.answers(item, self.preparing)
+                        deadline.check(item)
+            yield Answer("done", news.remark)  # the player says that it is done
         except Exception as error:
-            unwritten = say("unwritten", total=request.params.max_tokens)
-            yield last_answer(error, seconds, read_so_far(reading, "unread") if reading else unwritten)
+            yield last_answer(error, news.undone())
 
     def certify(self, arguments: tuple[Any, ...]) -> Iterator[Answer]:
         """Sample a certificate live. The text of `lines` is the whole certificate so far."""
-        seconds, deadline = limits().seconds, math.inf
+        deadline = Deadline(limits().seconds)
         try:
             self.check_rate()
             with self.place_in_line("certificate") as ticket:
@@ -113,16 +87,14 @@ class Session:
                 yield Answer("running", say("certifying"))
                 with contextlib.closing(self.process.call("certify", *arguments)) as call:
                     for state in call:
-                        if state:
-                            deadline = min(deadline, time.monotonic() + seconds)
                         yield Answer("lines", state or "")
-                        if time.monotonic() > deadline:
-                            raise TimeoutError
+                        deadline.check(state)
             yield Answer("done", say("certified"))
         except Exception as error:
-            yield last_answer(error, seconds)
+            yield last_answer(error)
 
     def check_rate(self) -> None:
+        """Raise Refused for a visitor who has had too many turns in the last minute."""
         address = visitor_address()
         if address and (seconds := self.rate_limit.wait_s(address)):
             raise Refused(say("often", seconds=math.ceil(seconds)))
@@ -144,6 +116,16 @@ class Session:
             waiting = say("waiting", n=count, seconds=max(5, 5 * math.ceil(seconds / 5)))
             yield Answer("waiting", sentences(remark, waiting, instead))
             time.sleep(LOOK_EVERY_S)
+
+    def fetch_for(self, news: "RunNews") -> Iterator[Answer]:
+        """Download what a run needs. If SmolLM2 cannot be had, the embedded target runs instead."""
+        try:
+            yield from self.fetch(news.request.target)
+        except Refused as error:
+            if news.request.target != presets.SMOLLM2:
+                raise
+            news.remark = sentences(translated(error.args[0]), say("instead"))
+            news.request = replace(news.request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
 
     def fetch(self, target: str) -> Iterator[Answer]:
         """Download the missing files of a pair. Raises Refused if that fails."""
@@ -201,6 +183,64 @@ class Session:
             self.preparing = None
 
 
+@dataclass(slots=True)
+class RunNews:
+    """Words the engine's answers to a run. `remark` and `chosen` stay before what else its visitor is told."""
+
+    request: RunRequest
+    remark: str = ""
+    chosen: str = ""  # by default
+    reading: Step | None = None  # how much of a long prompt is read, until the text goes on
+    has_begun: bool = False  # whether lines of the trace are there
+
+    def answers(self, item: Any, preparing: Step | None) -> Iterator[Answer]:
+        """Word one answer. While the call waits, `preparing` is the step that it waits for."""
+        match item:
+            case str():
+                self.has_begun = True
+                yield Answer("lines", item)
+                if self.reading and item:
+                    self.reading = None
+                    yield Answer("running", sentences(self.remark, self.chosen) or say("running"))
+            case Choice():
+                if self.request.drafter == DEFAULT_DRAFTER or not self.request.k:
+                    self.chosen = chosen_line(item)
+                peer = say("peer") if self.request.peer else ""
+                yield Answer("running", sentences(self.remark, self.chosen, peer) or say("running"))
+            case Step("read"):
+                self.reading = item
+                yield Answer("read", read_so_far(item), share(item))
+            case Step("ask"):
+                if item.text:  # the platform's reason why there is no GPU
+                    self.remark = sentences(self.remark, item.text, say("refused"), say("or_here"))
+                yield Answer("running", self.remark if item.text else sentences(self.remark, say("asking")))
+            case _:
+                step = item or preparing
+                is_shown = step and step.name in STEPS_S and not self.has_begun
+                yield worded(step, sentences(self.remark, self.chosen)) if is_shown else Answer("lines", "")
+
+    def undone(self) -> str:
+        """Say what a run that is cut leaves undone."""
+        if self.reading:
+            return read_so_far(self.reading, "unread")
+        return say("unwritten", total=self.request.params.max_tokens)
+
+
+@dataclass(slots=True)
+class Deadline:
+    """The end of a visitor's seconds, which count from the first line."""
+
+    seconds: float
+    end: float = math.inf
+
+    def check(self, item: Any) -> None:
+        """Take the engine's next answer. Raises TimeoutError, with the seconds, after the end."""
+        if isinstance(item, str):
+            self.end = min(self.end, time.monotonic() + self.seconds)
+        if time.monotonic() > self.end:
+            raise TimeoutError(self.seconds)
+
+
 def chosen_line(choice: Choice | None) -> str:
     """Say what was chosen by default, or how the default is chosen."""
     words = strings("page")["settings"]["chosen"]
@@ -235,13 +275,12 @@ def read_so_far(step: Step, name: str = "reading") -> str:
     return say(name, lane=strings("page")["lanes"][step.text], done=step.done, total=step.total)
 
 
-def last_answer(error: Exception, seconds: float, undone: str = "") -> Answer:
+def last_answer(error: Exception, undone: str = "") -> Answer:
     """Turn the error that ended a run into its last answer. `undone` is added at the deadline."""
     if isinstance(error, Refused):
         return Answer("error", translated(error.args[0]))
     if isinstance(error, TimeoutError):
-        deadline = say("deadline", seconds=round(error.args[0] if error.args else seconds))
-        return Answer("cut", sentences(deadline, undone))
+        return Answer("cut", sentences(say("deadline", seconds=round(error.args[0])), undone))
     log.error("a run broke off", exc_info=error)
     return Answer("error", say("died" if isinstance(error, ProcessDied) else "broken"))
 

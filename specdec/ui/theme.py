@@ -22,30 +22,14 @@ STYLES = ("shared/style", *TAB_STYLES, "shared/access", "shared/first")
 CLASS = ("class/question", "class/teacher")
 # Our colour -> Gradio's variables that get it. `shared/style.css` sets our colours for light and dark.
 COLOURS = {
-    "page": (
-        "body_background_fill",
-        "background_fill_primary",
-        "block_background_fill",
-        "input_background_fill",
-        "input_background_fill_focus",
-        "panel_background_fill",
-    ),
-    "surface": (
-        "background_fill_secondary",
-        "button_secondary_background_fill",
-        "button_secondary_background_fill_hover",
-    ),
-    "line": ("block_border_color", "border_color_primary"),
-    "line-2": ("input_border_color", "button_secondary_border_color"),
-    "ink": ("body_text_color", "button_secondary_text_color"),
-    "ink-2": (
-        "block_label_text_color",
-        "block_title_text_color",
-        "block_info_text_color",
-        "body_text_color_subdued",
-        "input_placeholder_color",
-        "button_secondary_border_color_hover",
-    ),
+    "page": "body_background_fill background_fill_primary block_background_fill input_background_fill "
+    "input_background_fill_focus panel_background_fill",
+    "surface": "background_fill_secondary button_secondary_background_fill button_secondary_background_fill_hover",
+    "line": "block_border_color border_color_primary",
+    "line-2": "input_border_color button_secondary_border_color",
+    "ink": "body_text_color button_secondary_text_color",
+    "ink-2": "block_label_text_color block_title_text_color block_info_text_color body_text_color_subdued "
+    "input_placeholder_color button_secondary_border_color_hover",
 }
 
 
@@ -58,7 +42,7 @@ class SwappedFont(gr.themes.LocalFont):
 
 
 def theme() -> gr.themes.Base:
-    colours = {name: f"var(--sd-{our_name})" for our_name, names in COLOURS.items() for name in names}
+    colours = {name: f"var(--sd-{our_name})" for our_name, names in COLOURS.items() for name in names.split()}
     colours |= {f"{name}_dark": colour for name, colour in colours.items()}
     sans, mono = (SwappedFont(name, WEIGHTS) for name in ("IBM Plex Sans", "IBM Plex Mono"))
     return gr.themes.Default(

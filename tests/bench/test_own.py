@@ -8,7 +8,7 @@ import pytest
 from specdec import cli as terminal
 from specdec import Engine, Trace
 from specdec.bench import suites
-from specdec.bench.own import measure_prompts, report_prompts
+from specdec.bench.own import measure_prompts, Plan, report_prompts
 from specdec.events import Started
 from specdec.messages import Refused
 from specdec.paths import read_prompts
@@ -28,24 +28,24 @@ def test_a_file_of_prompts_becomes_rows_and_the_slowest_run(engine, shallow, tmp
     trace = Trace.load(saved)
     assert trace.header.prompt == report["rows"][0]["text"]
     assert {event.params.seed for event in trace.events if isinstance(event, Started)} == {1}  # a measured one
-    frame = measure_prompts(engine, read_prompts(file), ["draft_model", "prompt_lookup"], 2, 0.0, 6, 1)
+    frame = measure_prompts(engine, Plan(read_prompts(file), ["draft_model", "prompt_lookup"], 2, tokens=6, repeats=1))
     assert len(frame) == 4 and frame["speedup"].dropna().is_monotonic_increasing
 
 
-def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, tmp_path, capsys) -> None:
-    (tmp_path / "prompts.txt").write_text("Once upon a time", encoding="utf-8")
+def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, capsys) -> None:
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         for name in [name for name, loaded in engine.models.drafters.items() if loaded.part]:
             del engine.models.drafters[name]
-        report_prompts(engine, tmp_path / "prompts.txt", [], 2, 0.0, 6, 1, None, None)
+        report_prompts(engine, Plan(["Once upon a time"], [], 2, tokens=6, repeats=1))
     assert [row["drafter"] for row in json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]] == ["suffix"]
 
 
 def test_a_run_that_breaks_off_after_the_measurement_leaves_the_report(engine, tmp_path, capsys, monkeypatch) -> None:
-    (tmp_path / "prompts.txt").write_text("Once upon a time", encoding="utf-8")
     monkeypatch.setattr(engine, "race", Mock(side_effect=OSError("the cable is out")))
     with pytest.raises(OSError, match="cable"):
-        report_prompts(engine, tmp_path / "prompts.txt", ["suffix"], 2, 0.0, 6, 1, None, tmp_path / "worst.jsonl")
+        report_prompts(
+            engine, Plan(["Once upon a time"], ["suffix"], 2, tokens=6, repeats=1), save=tmp_path / "w.jsonl"
+        )
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
 
 

@@ -135,7 +135,7 @@ def test_models_without_files_are_refused() -> None:
 
 
 def test_its_model_is_read_once_and_ends_with_ours(shallow) -> None:
-    family = zoo.load_folder(Path(shallow), "shallow", torch.float32)
+    family = zoo.load_family(Path(shallow), "shallow", torch.float32)
     target = peer.unwrapped(family.target)
     request = RunRequest("Once", "prompt_lookup", 2, SamplingParams(max_tokens=2), peer=True)
     list(race_lanes(family, request))

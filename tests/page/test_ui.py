@@ -270,7 +270,7 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
         yield Step("read", 128, 700, text="speculative")
         yield from toyrun.events()[1:4]
         yield Step("read", 256, 700, text="plain")
-        raise TimeoutError
+        raise TimeoutError(60.0)
 
     class Process(toyrun.Engine):
         def call(self, name, *arguments):

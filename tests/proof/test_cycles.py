@@ -8,7 +8,7 @@ from torch import Tensor
 
 from specdec.exposure import TABLE
 from specdec.proof.mistakes import MISTAKES
-from specdec.proof.prove import CycleCase, distance, groups, MAX_VARIATION, rows_after, tree_groups, WAYS
+from specdec.proof.prove import CycleCase, distance, groups, KINDS, MAX_VARIATION, rows_after, tree_groups
 from specdec.proof.toys import DEEPEST
 from specdec.rules import RULES, SampleAndMatch, SharedNoise
 from specdec.sampling import residual, Sampler
@@ -21,7 +21,7 @@ def test_the_deepest_draft_is_the_pages() -> None:
 
 
 def test_the_ways_to_differ_are_what_they_are_called() -> None:
-    tables = {kind: rows_after(CycleCase(5, 2, (0, 1), kind, seed=3), ()) for kind in WAYS}
+    tables = {kind: rows_after(CycleCase(5, 2, (0, 1), kind, seed=3), ()) for kind in KINDS}
     assert all(sum(row.values()) == pytest.approx(1.0, abs=1e-15) for rows in tables.values() for row in rows)
     p, q = tables["ties"]
     assert sum(p[token] == q[token] for token in p) == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from specdec.bench.suites import changed
+from specdec.bench.suites import digests
 from specdec.proof.black_box import noticed_bias
 from specdec.servers.certificate import alarm_of_each
 from specdec.ui.results import SHOWN
@@ -74,6 +74,13 @@ def outdated(*reports: Any) -> str:
     """Say what has changed since reports were measured; "" if nothing has."""
     names = sorted({name for report in reports for name in changed(report)})
     return f"\n\nMeasured before the last change of {', '.join(names)}." if names else ""
+
+
+def changed(report: Any) -> list[str]:
+    """Return the parts that have changed since this report; all of them, if it holds no digests."""
+    provenance = report["provenance"]
+    now, then = digests(provenance["models"].get("family", "")), provenance.get("digests", {})
+    return [name for name in now if now[name] != then.get(name)]
 
 
 def filled(text: str, blocks_by_name: dict[str, str]) -> str:

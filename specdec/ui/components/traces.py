@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from ...events import Committed, Started
+from ...events import Started
 from ...exposure import limits
 from ...settings import REQUIRED, SETTINGS
 from ...traces.audit import audit
@@ -95,8 +95,7 @@ def parse(text: Any) -> Trace:
     if not isinstance(text, str):
         raise TraceError("it is not text")
     trace = Trace.loads(text)
-    if not any(isinstance(event, Committed) for event in trace.events):
-        raise TraceError("it holds no cycle")
+    trace.check_not_empty()
     return replace(trace, header=replace(trace.header, source="recorded"))
 
 
