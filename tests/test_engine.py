@@ -273,14 +273,19 @@ engine.close()
 """
 
 
+# No type of these packages is among those that a program sees, and to read them takes most of a minute.
+UNREAD = "[mypy]\n[mypy-torch.*,transformers.*,numpy.*]\nfollow_imports = skip\n"
+
+
 @pytest.mark.long
 def test_mypy_knows_the_types_of_a_users_program(tmp_path) -> None:
+    """Of a package as the wheel has it, whose files `test_packaging.py` lists, with the one that says it is typed."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    site = tmp_path / "site"
-    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]
-    subprocess.run([sys.executable, *install], check=True, timeout=300)
+    (tmp_path / "unread.ini").write_text(UNREAD, encoding="utf-8")
+    (site := tmp_path / "site").mkdir()
+    (site / "specdec").symlink_to(ROOT / "specdec")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=unread.ini", "program.py"],
         cwd=tmp_path,
         env={"MYPYPATH": "", "PYTHONPATH": str(site), "PATH": ""},
         capture_output=True,

@@ -134,7 +134,10 @@ def test_what_the_engine_says_has_its_translation() -> None:
             assert places(english) == places(told), english
 
 
-def test_each_visitor_reads_the_default_in_their_language(monkeypatch) -> None:
+def test_menus_and_the_default_follow_the_language() -> None:
+    with speaking("zh"):
+        line = menu.drafter_lines("rejection")["draft_model"]
+    assert "无损。" in line and "。 " not in line
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
@@ -211,12 +214,6 @@ def test_what_smollm2_is_read_from_and_unpacked_to_is_named_in_each_language(lan
     with speaking(language):
         for sentence in (strings("pairs")[SMOLLM2]["shows"], strings("player")["meta"]["unpacked"]):
             assert smollm2.FILE.split(".")[-2] in sentence and "bfloat16" in sentence
-
-
-def test_menus_follow_the_language() -> None:
-    with speaking("zh"):
-        line = menu.drafter_lines("rejection")["draft_model"]
-    assert "无损。" in line and "。 " not in line
 
 
 def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:

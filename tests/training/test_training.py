@@ -192,23 +192,21 @@ def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> 
 def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
     weights = {name: part.detach().clone() for name, part in model.weights().items()}
     write(folder, model.config(family.target.vocabulary, 512), weights)
-    draft = load_drafter(folder, family.target, family.tokenizer)
-    assert isinstance(draft, (ReducedDraft, Eagle3Head))
-    return draft
+    return load_drafter(folder, family.target, family.tokenizer)
 
 
 def test_a_head_that_drafts_all_tokens_has_no_map(family, tmp_path) -> None:
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
     draft = exported(head, family, tmp_path)
-    assert isinstance(draft, Eagle3Head) and torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
+    assert torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
 
 
 def test_what_is_exported_computes_what_was_trained(family, archive, tmp_path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     draft = exported(model, family, tmp_path)
-    assert isinstance(draft, ReducedDraft) and draft.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
+    assert draft.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
     tokens = torch.from_numpy(examples.tokens[:20])
     logits = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)
     with torch.no_grad():
@@ -228,7 +226,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family, archive, tmp_pat
     cache = family.target.new_cache(row, model.taps)
     family.target.forward(tokens, cache)
     head = exported(model, family, tmp_path)
-    assert isinstance(head, Eagle3Head) and head.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
+    assert head.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
     own = head.new_cache(row)
     states, begin = head.fuse(cache.states, slice(0, last)), 1
     with torch.no_grad():
@@ -302,22 +300,14 @@ def test_an_interrupted_measurement_leaves_the_trained_weights_in_the_checkpoint
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
-def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, method: str) -> None:
+def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, quick, method) -> None:
     out, lines, clock = tmp_path / "draft", list[str](), count()
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     prompts = tmp_path / "prompts"
     prompts.write_text("\n".join(PROMPTS * 20))
     now = SimpleNamespace(monotonic=lambda: next(clock) / 6)  # steps take seconds, however fast the machine
-    for name in ("train", "loop"):
-        monkeypatch.setattr(f"specdec.training.{name}.time", now)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
-    monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.3)
-    monkeypatch.setattr("specdec.training.train.VOCABULARY", 2048)
-    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
-    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 2)
-    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
-    size = {"width": 64, "layers": 1}
-    first = train(str(target), out, 0.3, method, prompts, lines.append, **size)
+    change(monkeypatch, train__time=now, loop__time=now, writing__rows_that_fit=lambda *_: 60)
+    change(monkeypatch, train__WRITING_SHARE=0.3, train__VOCABULARY=2048, train__LEAST_STEPS=2)
+    first = train(str(target), out, 0.3, method, prompts, lines.append, **SMALL)
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05, curve
     assert [point["tokens"] for point in curve] == sorted(point["tokens"] for point in curve)
@@ -338,27 +328,29 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     best["trained"]["overlap"] = [9.0]  # better than what the next call can measure
     (out / "config.json").write_text(json.dumps(best))
     exported = file.read_bytes()
-    again = train(str(target), out, 0.1, method, prompts, lines.append, **size)
+    again = train(str(target), out, 0.1, method, prompts, lines.append, **SMALL)
     assert file.read_bytes() == exported
     assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
     with pytest.raises(Refused, match=f"was begun with --method {method}"):
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
 
 
+def change(patch: pytest.MonkeyPatch, **values: Any) -> None:
+    """Replace what modules of training go by: `MODULE__NAME`."""
+    for name, value in values.items():
+        patch.setattr(f"specdec.training.{name.replace('__', '.')}", value)
+
+
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """Short texts, few at once, small batches: a training of seconds."""
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
-    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
-    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
-    monkeypatch.setattr("specdec.training.train.PROGRESS_S", 0.0)
-    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
-    monkeypatch.setattr("specdec.training.train.WANTED_TOKENS", 1_000)
-    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 4)
+    change(monkeypatch, writing__MAX_ANSWER=24, writing__MAX_REPETITION=1.0, writing__rows_that_fit=lambda *_: 16)
+    change(monkeypatch, train__BATCH_TOKENS={"cpu": 256}, train__PROGRESS_S=0.0, train__MIN_TOKENS=100)
+    change(monkeypatch, train__WANTED_TOKENS=1_000, train__LEAST_STEPS=4)
 
 
-SIZE = ["--width", "64", "--layers", "1", "--device", "cpu"]
+SMALL: dict[str, Any] = {"width": 64, "layers": 1, "device": "cpu"}
+SIZE = [word for name, value in SMALL.items() for word in (f"--{name}", f"{value}")]
 MOMENTS = {  # what is interrupted -> what is said of it
     "specdec.families.zoo.load_target": "because no text was written",
     "specdec.training.writing.Writer.summary": "because no step was made",  # while texts are written
@@ -394,14 +386,14 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
         assert "draft_model" in zoo.load_pair(target, out).drafters
     if name in ("summary", "loss"):
         steps = torch.load(out / "checkpoint.pt", weights_only=True)["progress"]["steps"] if name == "loss" else 0
-        again = train(str(target), out, 0.05, tell=lambda line: None, device="cpu", width=64, layers=1)
+        again = train(str(target), out, 0.05, tell=lambda line: None, **SMALL)
         assert again["steps"] > steps and len(list((out / "examples").glob("*.npz"))) > texts
         assert "draft_model" in zoo.load_pair(target, out).drafters
 
 
 def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, quick) -> None:
     lines = list[str]()
-    figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
+    figures = train(str(target), tmp_path, 0.001, tell=lines.append, **SMALL)
     assert figures["steps"] == 4 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
     assert lines[0].startswith("0.001 minutes: 0.0 to load")
     extended = r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing"
@@ -483,10 +475,8 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
 
 
 def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
-    monkeypatch.setattr("specdec.training.train.HOPELESS", 20)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
+    change(monkeypatch, writing__is_varied=lambda tokens: False, writing__MAX_ANSWER=8)
+    change(monkeypatch, writing__rows_that_fit=lambda *_: 16, train__HOPELESS=20)
     wanted = r"at least 1,000 tokens of answers .*, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
     with pytest.raises(Refused, match=wanted):
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
