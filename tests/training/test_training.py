@@ -47,6 +47,12 @@ from tests.families.toypairs import model_into
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
 
+def change(patch: pytest.MonkeyPatch, **values: Any) -> None:
+    """Replace what modules of training go by: `MODULE__NAME`."""
+    for name, value in values.items():
+        patch.setattr(f"specdec.training.{name.replace('__', '.')}", value)
+
+
 @pytest.fixture(scope="module")
 def target(shallow, tmp_path_factory) -> Path:
     """A few layers of the embedded target, as others publish theirs: with its tokenizer."""
@@ -59,14 +65,14 @@ def target(shallow, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def family(target) -> zoo.Family:
     with pytest.MonkeyPatch.context() as patch:  # what is compared with passes of other shapes
-        patch.setattr("specdec.training.train.precision", lambda device: torch.float32)
+        change(patch, train__precision=lambda device: torch.float32)
         return load_target(str(target), "cpu")
 
 
 @pytest.fixture(scope="module")
 def texts(family) -> list[Example]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
+        change(patch, writing__MAX_ANSWER=24)
         return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda drawn: False), 180))
 
 
@@ -108,7 +114,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family, window: int | None)
 
 
 def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family, monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
+    change(monkeypatch, writing__CHECK_EVERY=1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     ends = frozenset(family.encode("The")[1:])
     monkeypatch.setattr(family, "end_tokens", ends)
@@ -140,20 +146,21 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
         "specdec.training.writing.Writer.continued",
         lambda self, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
     )
-    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
+    change(monkeypatch, writing__SHARE_OPENED=0.0)
     assert writer.new_prompts(lambda drawn: False) == [[*turn, *writer.after]]
-    assert writer.new_prompts(lambda drawn: False) == [] and writer.dropped["unusable or repeated prompts"] == 7
+    assert writer.new_prompts(lambda drawn: False) == []
+    assert writer.dropped["unusable or repeated prompts"] == 7
     question = family.tokenizer.encode("What is a black hole?").ids
-    assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
+    assert not writer.is_new(question)
+    assert writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
     monkeypatch.undo()
-    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 1.0)
-    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
+    change(monkeypatch, writing__SHARE_OPENED=1.0, writing__MAX_REPETITION=1.0)
     [text] = writer.answers([[*turn, *writer.after]], [0.0], lambda drawn: False)
     assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
 def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.loss.PLACES_AT_ONCE", {"cpu": 100})
+    change(monkeypatch, loss__PLACES_AT_ONCE={"cpu": 100})
     torch.manual_seed(0)
     target_states, target_rows = torch.randn(300, 8), torch.randn(50, 8)
     first, second, rows = (torch.randn(n, 6, requires_grad=True) for n in (300, 300, 50))
@@ -185,7 +192,7 @@ def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> 
 
     theirs = end(lambda matrices: torch.optim.Muon(matrices, 0.1, 0.05, adjust_lr_fn="match_rms_adamw"))
     for in_bfloat16, error in ((True, 1e-6), (False, 0.01)):
-        monkeypatch.setattr("specdec.training.loop.multiplies_bfloat16", lambda device, there=in_bfloat16: there)
+        change(monkeypatch, loop__multiplies_bfloat16=lambda device, there=in_bfloat16: there)
         torch.testing.assert_close(end(lambda matrices: Muon(matrices, 0.1, 0.05)), theirs, rtol=0, atol=error)
 
 
@@ -245,7 +252,8 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, ar
     before = tokens_around(family)[0]
     examples = loaded(family, archive)
     texts = list({tuple(text.tokens): text for text in texts}.values())
-    assert len(examples) == len(texts) and examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
+    assert len(examples) == len(texts)
+    assert examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
     whole = [[*before, *text.tokens] for text in texts]
     pairs = {(tuple(tokens[:i]), tokens[i]) for tokens, text in zip(whole, texts, strict=True)
              for i in range(max(EARLIEST, len(before) + text.start), len(tokens))}  # fmt: skip
@@ -320,7 +328,8 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
     if method == "eagle3":  # what vLLM and SGLang look for
         config, weights = json.loads((out / "config.json").read_text()), load_file(file)
-        assert config["architectures"] == ["LlamaForCausalLMEagle3"] and config["vocab_size"] == len(weights["t2d"])
+        assert config["architectures"] == ["LlamaForCausalLMEagle3"]
+        assert config["vocab_size"] == len(weights["t2d"])
         assert config["draft_vocab_size"] == len(weights["lm_head.weight"]) == len(weights["d2t"]) == 2048
         assert {tensor.dtype for name, tensor in weights.items() if "2" not in name} == {torch.bfloat16}
 
@@ -333,12 +342,6 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
     with pytest.raises(Refused, match=f"was begun with --method {method}"):
         train(str(target), out, 0.1, "eagle3" if method == "draft_model" else "draft_model")
-
-
-def change(patch: pytest.MonkeyPatch, **values: Any) -> None:
-    """Replace what modules of training go by: `MODULE__NAME`."""
-    for name, value in values.items():
-        patch.setattr(f"specdec.training.{name.replace('__', '.')}", value)
 
 
 @pytest.fixture
@@ -399,7 +402,8 @@ def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, 
     extended = r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing"
     assert any(re.fullmatch(extended, line) for line in lines)
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
-    assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
+    assert before.startswith("before the first step: accepted when greedy 0.")
+    assert "accepted when greedy 0." in after
 
 
 def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, archive, tmp_path, quick) -> None:

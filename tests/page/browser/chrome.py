@@ -134,6 +134,11 @@ def until_free():
     test_line.until(lambda: not session.turns.busy())
 
 
+def stop(page):
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
+
+
 def step(page, times=1):
     for _ in range(times):
         page.press("[data-part=stage]", "ArrowRight")

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from specdec.traces.file import Trace
-from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
 from tests import toyrun
@@ -160,15 +159,14 @@ def test_enter_runs_the_real_models(open_page):
     expect(part(page, "prompt")).to_have_text(page.input_value("#prompt textarea"))
 
 
-def test_stop_keeps_the_text_and_frees_the_machine(page, monkeypatch):
+def test_stop_keeps_the_text_and_frees_the_machine(page, toy_engine):
     engine = chrome.SlowEngine()
-    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
+    toy_engine(engine.race)
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
     expect(tokens(page, 0).nth(3)).to_be_visible()
     expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    chrome.stop(page)
     expect(page.locator(".sd-pills[inert]")).to_have_count(0)
     wait_for(page, "done")
     assert tokens(page, 0).count() > 3
@@ -208,7 +206,7 @@ def test_the_longest_sentence_is_there_in_full(page):
 )
 def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run, slower):
     page = open_page(width, 800)
-    log = (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8")
+    log = (ASSETS / f"traces/{run}.jsonl").read_text("utf-8")
     page.evaluate(LOAD, slowed(log) if slower else log)
     for key in ("Home", *["ArrowRight"] * 12, "End"):
         page.press("[data-part=stage]", key)
@@ -221,7 +219,7 @@ def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, wid
 
 @pytest.mark.long
 def test_what_is_recorded_of_smollm2_is_named_in_full_and_shows_no_template(page):
-    page.evaluate(LOAD, (ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8"))
+    page.evaluate(LOAD, (ASSETS / "traces/tips.jsonl").read_text("utf-8"))
     assert strings("player")["meta"]["unpacked"] in part(page, "meta").text_content()
     assert part(page, "sub0").get_attribute("title") == part(page, "sub0").text_content() != ""
     press_tab(page, "step")

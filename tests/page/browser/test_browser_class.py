@@ -5,7 +5,6 @@ import pytest
 from specdec.ui import classroom
 from specdec.ui.session import session
 from specdec.ui.text import LANGUAGES
-from tests import toyrun
 from tests.page.browser.chrome import cut_off, expect, LOG, part, says, step, wait_for, WHOLE
 
 pytestmark = pytest.mark.long
@@ -43,8 +42,8 @@ def at_moment(phone, t):
     phone.wait_for_function("t => document.querySelector('.sd-player').moment().t === t", arg=t)
 
 
-def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
+def test_a_live_run_goes_to_the_class(teacher, open_phone, toy_engine):
+    toy_engine()
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:
@@ -98,12 +97,15 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     assert time["y"] + time["height"] <= transport["y"]
 
 
-def test_the_invitation_folds_to_its_line_once_no_more_phones_come(teacher, open_phone):
+def test_the_invitation_folds_to_its_line_once_no_more_phones_come(open_page, open_phone, room):
+    teacher = open_page(query=f"class/teacher?teach={room.secret}")  # beside the other, for its clock
+    teacher.clock.install()
     invitation = teacher.locator(".sd-class details")
     code = teacher.locator(".sd-cl-qr")
     open_phone()
     expect(teacher.locator(".sd-class [data-part=joined]")).to_have_text("1 phone is here")
     assert invitation.evaluate("one => one.open")  # the next one scans the code
+    teacher.clock.fast_forward(15_000)
     expect(code).to_be_hidden()
     expect(invitation.locator(".sd-cl-short")).to_contain_text("/class")
 

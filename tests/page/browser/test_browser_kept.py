@@ -7,7 +7,6 @@ import pytest
 
 from specdec.traces.file import Trace
 from specdec.ui.components.traces import standalone
-from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import strings
 from tests import toyrun
@@ -25,8 +24,8 @@ def addressed(page, *parts):
         page.wait_for_function("part => location.search.includes(part)", arg=one)
 
 
-def test_settings_run_and_tab_outlive_a_reload_and_another_language(page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
+def test_settings_run_and_tab_outlive_a_reload_and_another_language(page, toy_engine):
+    toy_engine()
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Ran live")
@@ -185,7 +184,7 @@ def test_a_run_is_downloaded_and_opened_again_by_choice_and_by_dropping_it(page,
     page.wait_for_function("lane => document.querySelector('[data-part=lane0]').textContent !== lane", arg=lane)
     assert said(page).inner_text() == ""  # what was told of one run is not said of the next
     page.set_viewport_size({"width": 375, "height": 900})
-    page.evaluate(DROP, ["facts.jsonl", FACTS.read_text(encoding="utf-8")])
+    page.evaluate(DROP, ["facts.jsonl", FACTS.read_text("utf-8")])
     expect(said(page)).to_contain_text("audit holds")
     assert "capital of France" in page.inner_text("[data-part=lane0]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
@@ -230,7 +229,7 @@ def test_a_link_brings_the_settings_back_and_the_stage_says_that_its_run_is_anot
 
 def test_a_link_brings_the_run_and_another_run_leaves_it(open_page, address):
     sender = open_page(reduced_motion="no-preference")
-    sender.evaluate(LOAD, STORY.read_text(encoding="utf-8"))
+    sender.evaluate(LOAD, STORY.read_text("utf-8"))
     link = sender.evaluate("document.querySelector('.sd-player').share()")
     assert link["whole"] and "#run=" in link["link"]
     page = open_page(reduced_motion="no-preference", query=link["link"].removeprefix(address))

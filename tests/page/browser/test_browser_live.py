@@ -19,17 +19,17 @@ from specdec.ui.session import session
 from specdec.ui.text import strings
 from tests import toyrun
 from tests.page.browser import chrome
-from tests.page.browser.chrome import expect, LOG, no_engine, OVER, says, settings, tokens, until_free, wait_for
+from tests.page.browser.chrome import expect, LOG, no_engine, OVER, says, settings, stop, tokens, until_free, wait_for
 
 pytestmark = pytest.mark.long
 
 
-def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(page, monkeypatch):
+def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(page, toy_engine):
     def broken(*_, **__):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
+    toy_engine(broken)
     before = page.inner_text("[data-part=lane0]")
     page.fill("#prompt textarea", "   ")
     page.click("#run")
@@ -44,9 +44,9 @@ def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(page
     page.wait_for_selector("#run:enabled")
 
 
-def test_a_press_below_a_run_that_lost_runs_again(page, monkeypatch):
+def test_a_press_below_a_run_that_lost_runs_again(page, toy_engine):
     lost = Trace.loads(chrome.slowed(toyrun.trace().dumps())).events
-    monkeypatch.setattr(session, "process", engine := toyrun.Engine(lambda request: iter(lost)))
+    engine = toy_engine(lambda request: iter(lost))
     page.click("#run")
     press = says(page).locator("button.sd-btn")
     expect(press).to_be_visible()
@@ -58,24 +58,22 @@ def test_a_press_below_a_run_that_lost_runs_again(page, monkeypatch):
     assert len(engine.targets) == 2
 
 
-def test_enter_right_after_stop_runs_again(page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine(chrome.SlowEngine().race))
+def test_enter_right_after_stop_runs_again(page, toy_engine):
+    toy_engine(chrome.SlowEngine().race)
     page.click("#run")
     expect(tokens(page, 0).nth(3)).to_be_visible()
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    stop(page)
     page.evaluate("document.querySelector('.sd-player').run().closed = false")  # the stage does not know yet
     page.press("#prompt textarea", "Enter")
     page.wait_for_selector("#stop:enabled")
     expect(page.locator(".sd-badge")).to_have_text("Live")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    stop(page)
     assert len(session.process.targets) == 2
     until_free()
 
 
-def test_who_waits_sees_the_place_and_leaves_by_stop(page, open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine(chrome.SlowEngine().race))
+def test_who_waits_sees_the_place_and_leaves_by_stop(page, open_page, toy_engine):
+    toy_engine(chrome.SlowEngine().race)
     until_free()  # the run of a page that has just been closed may still leave
     other = open_page()
     with session.place_in_line("run") as ticket:
@@ -86,14 +84,12 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(page, open_page, monkeypatc
         assert page.locator("[data-source=live]").count() == 0 and before  # the stage stays as it was
         other.click("#run")
         expect(other.locator("#notice")).to_contain_text("2 before you: about")
-        page.click("#stop")
-        page.wait_for_selector("#run:enabled")
+        stop(page)
         expect(page.locator("#notice")).to_contain_text(strings("page")["notice"]["left"])
         expect(other.locator("#notice")).to_contain_text("1 before you: about")
     other.wait_for_selector("[data-source=live]")
     expect(tokens(other, 0).nth(3)).to_be_visible()
-    other.click("#stop")
-    other.wait_for_selector("#run:enabled")
+    stop(other)
     until_free()
 
 
@@ -154,8 +150,7 @@ def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(page, monkeypatch
     expect(page.locator("#notice p")).to_contain_text("4 drafted per cycle")
     session.process.next.set()
     expect(page.locator("#notice p")).to_contain_text("128 of 900")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    stop(page)
     expect(page.locator("#notice p")).to_have_text("Run live starts another.")
     expect(says(page)).to_have_text("Stopped before the first token.")
     expect(page.locator("[data-part=play]")).to_be_disabled()
@@ -165,8 +160,8 @@ def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(page, monkeypatch
 TEXT = "The fox said to the moon"
 
 
-def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
+def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(open_page, toy_engine):
+    toy_engine(no_engine)
     page, sent = open_page(query="?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"), []
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()

@@ -9,7 +9,6 @@ import pytest
 from specdec.events import Finished
 from specdec.traces.file import Trace
 from specdec.ui import recorded
-from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
 from tests.page.browser.chrome import expect, LOAD, part, play_recorded, says, step, wait_for
@@ -89,7 +88,7 @@ def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab
 
 def test_every_draft_of_a_cycle_is_in_the_picture_of_the_narrowest_phone(open_page):
     page = open_page(320, 640)
-    page.evaluate(LOAD, (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8"))
+    page.evaluate(LOAD, (ASSETS / "traces" / "tips.jsonl").read_text("utf-8"))
     page.press("[data-part=stage]", "Home")
     for _ in range(10):
         step(page)
@@ -98,7 +97,7 @@ def test_every_draft_of_a_cycle_is_in_the_picture_of_the_narrowest_phone(open_pa
 
 
 def test_the_first_run_is_never_behind_and_ends_twice_as_fast(page):
-    log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")
+    log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text("utf-8")
     page.evaluate(LOAD, log)
     told, first, names = [], None, set()
     for i in range(41):
@@ -179,9 +178,9 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(page):
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
 
 
-def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
-    page, header = open_page(), toyrun.header("live")
+def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(page, toy_engine):
+    toy_engine()
+    header = toyrun.header("live")
     busy = replace(header, machine=header.machine | {"busy": True}, run="busy")
     page.evaluate(LOAD, Trace(busy, tuple(toyrun.events())).dumps())
     wait_for(page, "done")
