@@ -58,10 +58,6 @@ def engine(shallow: str) -> Iterator[Any]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for report in terminalreporter.stats.get("passed", []):
-        for name, figure in getattr(report, "user_properties", ()):
-            if name == "figure":
-                terminalreporter.write_line(figure)
     skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "browser" in report.nodeid]
     if skipped and os.environ.get("CI"):
         terminalreporter.write_line(f"browser tests were skipped: {', '.join(skipped)}", red=True)

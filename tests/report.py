@@ -1,9 +1,8 @@
-"""`python -m tests.report [--long] [--only KIND …] [--json]`: what was tried against the app, counted, as a table.
+"""`python -m tests.report [--long] [--only KIND …]`: what was tried against the app, counted, as a table.
 
 A kind is a list of tests, of which all must pass; some record figures (`FIGURES`). Each kind runs in a process of its
-own, as many at once as the machine has cores. With `--json` one JSON document comes last. The exit code is 0 if all
-figures hold. `--save` keeps each kind's figures in assets/results/trust, from where `python -m tools.bench.tables`
-writes docs/trust.md.
+own, as many at once as the machine has cores. The exit code is 0 if all figures hold. `--save` keeps each kind's
+figures in assets/results/trust, from where `python -m tools.bench.tables` writes docs/trust.md.
 """
 
 import argparse
@@ -88,7 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.report", description=__doc__)
     parser.add_argument("--long", action="store_true", help="tests marked `long`, and mutations, too")
     parser.add_argument("--only", nargs="+", choices=KINDS, help="these kinds alone")
-    parser.add_argument("--json", action="store_true", help="one JSON document as the last line")
     parser.add_argument("--save", action="store_true", help="keep the figures in assets/results/trust")
     options = parser.parse_args(arguments)
     kinds = options.only or [kind for kind in KINDS if options.long or kind != MUTANTS]
@@ -102,8 +100,6 @@ def main(arguments: list[str] | None = None) -> int:
     holds = all(one["holds"] for result in results.values() for one in result["figures"])
     seconds = round(time.monotonic() - began)
     print(f"\n{'all figures hold' if holds else 'NOT all figures hold'}, after {seconds} s")
-    if options.json:
-        print(json.dumps({"seconds": seconds, "holds": holds, "kinds": results}, ensure_ascii=False))
     return 0 if holds else 1
 
 

@@ -75,7 +75,8 @@ def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
     run = engine.race(PROMPT, "draft_model", 3, params=SHORT, on_event=seen.append)
     assert tuple(seen) == run.events
     assert run.text == run.summary()["texts"]["speculative"] == run.summary()["texts"]["plain"] and run.text.strip()
-    assert run.speedup == pytest.approx(run.figures["measured_speedup"], rel=1e-3) and run.figures["tau"] >= 1
+    assert run.speedup == pytest.approx(run.figures["measured_speedup"], rel=1e-3)
+    assert run.figures["tau"] >= 1
     frame = run.to_dataframe()
     assert list(frame.columns) == ["lane", "cycle", "token", "piece", "status", "p", "q", "u", "at"]
     written = frame[(frame.lane == "speculative") & ~frame.status.isin(["rejected", "discarded"])]
@@ -273,14 +274,19 @@ engine.close()
 """
 
 
+# No type of these packages is among those that a program sees, and to read them takes most of a minute.
+UNREAD = "[mypy]\n[mypy-torch.*,transformers.*,numpy.*]\nfollow_imports = skip\n"
+
+
 @pytest.mark.long
 def test_mypy_knows_the_types_of_a_users_program(tmp_path) -> None:
+    """Of a package as the wheel has it, whose files `test_packaging.py` lists, with the one that says it is typed."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    site = tmp_path / "site"
-    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(site), str(ROOT)]
-    subprocess.run([sys.executable, *install], check=True, timeout=300)
+    (tmp_path / "unread.ini").write_text(UNREAD, encoding="utf-8")
+    (site := tmp_path / "site").mkdir()
+    (site / "specdec").symlink_to(ROOT / "specdec")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=unread.ini", "program.py"],
         cwd=tmp_path,
         env={"MYPYPATH": "", "PYTHONPATH": str(site), "PATH": ""},
         capture_output=True,

@@ -1,13 +1,10 @@
 """Whatever settings come, the page's check answers with a sentence, or the run that they ask for ends by itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec import Engine
 from specdec.events import Finished
 from specdec.messages import Refused
 from specdec.methods import METHODS, RULE_FACTS
@@ -24,12 +21,6 @@ values = st.one_of(
 )
 names = [name for name in SETTINGS if name not in ("target", "max_tokens")]
 usual = {one.name: one.default for one in SETTINGS.values()} | {"prompt": "Once", "target": "embedded"}
-
-
-@pytest.fixture(scope="module")
-def engine(shallow) -> Iterator[Engine]:
-    with Engine(shallow, dtype="float32", device="cpu") as engine:
-        yield engine
 
 
 @settings(derandomize=True, max_examples=150, deadline=None)

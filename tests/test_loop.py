@@ -42,7 +42,7 @@ class Oracle(Drafter):
 
     name = "oracle"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         text = list(tokens)
         for _ in range(k):
             text.append(int(TARGET.logits(tuple(text)).argmax()))
@@ -54,7 +54,7 @@ class Adversary(Drafter):
 
     name = "adversary"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         return Proposal.chain([int(TARGET.logits(tuple(tokens)).argmin())] * k)
 
 
@@ -113,13 +113,6 @@ def test_a_stop_string_across_tokens_and_cycles() -> None:
             assert "".join(e.text for e in events if isinstance(e, Committed)) == end(events).text
 
 
-def test_the_context_ends_the_text() -> None:
-    small = TableModel(12, seed=1, context=16)
-    events = run(task(Oracle(), replace(GREEDY, max_tokens=100), target=small, k=5))
-    assert end(events).reason == "context"
-    assert end(events).tokens == 14
-
-
 @pytest.mark.parametrize("prompt", [(), tuple(range(12)) * 30])
 def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]) -> None:
     with pytest.raises(Refused, match=r"Type|Shorten"):
@@ -164,7 +157,7 @@ class Broken(Drafter):
     def __init__(self, draft: Callable[[int], Any], recovers: bool = False) -> None:
         self.draft, self.recovers, self.calls = draft, recovers, 0
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         self.calls += 1
         if k == 0 or self.calls == 2 or (self.recovers and self.calls % 3 == 0):
             return Proposal()
@@ -249,21 +242,25 @@ def test_a_drafter_that_never_works_is_tried_three_times() -> None:
 class Squeamish(DraftModelDrafter):
     """Fails whenever it draws token 1."""
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        proposal = super().propose(tokens, k, params, sampler)
+    def propose(self, tokens: Sequence[int], k: int, *more: Any) -> Proposal:
+        proposal = super().propose(tokens, k, *more)
         if 1 in proposal.tokens:
             raise RuntimeError("not this one")
         return proposal
 
 
-def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so() -> None:
+def squeamish_error(*rule: Rule) -> float:
     case = LoopCase(3, 1, 2)
 
     def run_case(sampler: Sampler) -> tuple[int, ...]:
-        one = case.task(drafter=Squeamish(case.models()[1]))
+        one = case.task(*rule, drafter=Squeamish(case.models()[1]))
         return tuple(ids(generate(one, HostExecutor(one, sampler))))
 
-    assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) > 0.01
+    return total_variation(output_distribution(run_case)[0], case.exact_distribution())
+
+
+def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so() -> None:
+    assert squeamish_error() > 0.01
     for params, lossless in ((WARM, None), (GREEDY, True)):
         trace = Trace(TraceHeader("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), params))))
         failures = sum(isinstance(event, Failed) for event in trace.events)
@@ -279,13 +276,7 @@ def test_a_drafter_that_fails_over_its_draw_biases_the_text_and_the_run_says_so(
 
 @pytest.mark.parametrize("rule", [SampleAndMatch(), SharedNoise()], ids=lambda rule: rule.name)
 def test_where_the_target_draws_every_token_a_lost_draft_biases_nothing(rule: Rule) -> None:
-    case = LoopCase(3, 1, 2)
-
-    def run_case(sampler: Sampler) -> tuple[int, ...]:
-        one = case.task(SampleAndMatch(), Squeamish(case.models()[1]))
-        return tuple(ids(generate(one, HostExecutor(one, sampler))))
-
-    assert total_variation(output_distribution(run_case)[0], case.exact_distribution()) < 1e-9
+    assert squeamish_error(SampleAndMatch()) < 1e-9
     trace = Trace(TraceHeader("r", "live", "p", (SPECULATIVE,)), tuple(run(task(Squeamish(DRAFT), WARM, rule=rule))))
     (account,) = audit(trace.header.lanes, trace.events)
     assert any(isinstance(event, Failed) for event in trace.events) and not account.unchecked
@@ -315,11 +306,11 @@ def test_a_drafter_reads_the_prompt_only_if_a_draft_can_follow_and_loses_none_th
     asked = list[int]()
 
     class Reader(Oracle):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        def propose(self, tokens: Sequence[int], k: int, *more: Any) -> Proposal:
             asked.append(k)
             if not k:
                 raise RuntimeError("it cannot read the prompt")
-            return super().propose(tokens, k, params, sampler)
+            return super().propose(tokens, k, *more)
 
     for max_tokens, expected in ((1, []), (2, []), (3, [0, 1])):
         asked.clear()
@@ -343,15 +334,6 @@ class BadTarget(TableModel):
         return out
 
 
-def test_a_target_that_breaks_ends_the_run_and_keeps_the_text() -> None:
-    events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3))
-    failed = [e for e in events if isinstance(e, Failed)]
-    assert len(failed) == 1 and failed[0].fatal and failed[0].where == "engine"
-    assert end(events).reason == "failed"
-    assert ids(events) == GREEDY_TEXT[: len(ids(events))]
-    assert len(ids(events)) >= 14
-
-
 @pytest.mark.parametrize("stop_after", [1, 2, 3, 7, 12])
 def test_closing_the_stream_ends_the_run(stop_after: int) -> None:
     stream = generate(task())
@@ -366,7 +348,7 @@ class Bushy(Drafter):
 
     name = "bushy"
 
-    def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def propose(self, tokens: Sequence[int], k: int, *_: Any) -> Proposal:
         nodes, parents, node = [], [], -1
         for level in range(k):
             first = len(nodes)
@@ -438,7 +420,8 @@ def test_the_clock_adds_up() -> None:
     events = run(task(k=3))
     finished, drafted = end(events), sum(event.end - event.start for event in events if isinstance(event, Drafted))
     verified = sum(event.end - event.start for event in events if isinstance(event, Verified) and event.cycle)
-    assert finished.draft >= drafted > 0.0 and finished.verify == pytest.approx(verified, abs=1e-9) and verified > 0.0
+    assert finished.draft >= drafted > 0.0
+    assert finished.verify == pytest.approx(verified, abs=1e-9) and verified > 0.0
     spent = finished.prefill + finished.draft + finished.verify + finished.other
     assert finished.prefill > 0.0 and finished.other > 0.0 and finished.at == pytest.approx(spent, abs=1e-9)
     committed = [event for event in events if isinstance(event, Committed)]
@@ -451,16 +434,24 @@ def test_limits_of_a_task() -> None:
     for k in (65, 2.5):
         with pytest.raises(ValueError, match="whole number between 0 and 64"):
             run(task(k=k))
-    for most, reason in ((1, "length"), (40, "context")):
-        events = run(task(prompt=(0,) * 255, params=replace(GREEDY, max_tokens=most)))
-        assert len(ids(events)) == 1 and end(events).reason == reason
+    small = task(Oracle(), replace(GREEDY, max_tokens=100), target=TableModel(12, seed=1, context=16), k=5)
+    full = task(prompt=(0,) * 255)
+    for one, tokens, reason in (
+        (replace(full, params=replace(GREEDY, max_tokens=1)), 1, "length"),
+        (full, 1, "context"),
+        (small, 14, "context"),
+    ):
+        assert len(ids(events := run(one))) == tokens and end(events).reason == reason
     with pytest.raises(Refused, match="256 tokens; the model reads at most 255"):
         run(task(prompt=(0,) * 256))
 
 
-def test_what_a_broken_run_held_back_is_shown() -> None:
+def test_a_target_that_breaks_ends_the_run_and_what_was_held_back_is_shown() -> None:
     """Bytes that wait for the rest of their character are text that was written."""
     events = run(task(Oracle(), target=BadTarget(12, seed=1), k=3, token_bytes=lambda token: b"\xe2\x82"))
+    (failed,) = (event for event in events if isinstance(event, Failed))
+    assert failed.fatal and failed.where == "engine"
+    assert ids(events) == GREEDY_TEXT[: len(ids(events))] and len(ids(events)) >= 14
     shown = "".join(event.text for event in events if isinstance(event, Committed))
     assert end(events).reason == "failed" and end(events).text == shown + "\N{REPLACEMENT CHARACTER}"
     whole = end(run(task(token_bytes=lambda token: b"\xe2\x82")))
@@ -469,8 +460,8 @@ def test_what_a_broken_run_held_back_is_shown() -> None:
 
 def test_what_a_draft_says_of_itself_is_told() -> None:
     class Telling(Oracle):
-        def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-            plain = super().propose(tokens, k, params, sampler)
+        def propose(self, tokens: Sequence[int], k: int, *more: Any) -> Proposal:
+            plain = super().propose(tokens, k, *more)
             return replace(plain, seconds=(0.25,) * k)
 
     for event in run(task(Telling(), k=2)):

@@ -1,13 +1,12 @@
-"""The registry says what is so: of classes, rules and names."""
+"""The registry says what is so: of classes and names."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from specdec import rules
 from specdec.drafters.eagle3 import Eagle3Head
 from specdec.families.zoo import methods_for
-from specdec.methods import ADAPTIVE, EXIT, find_method, import_class, Method, METHODS, methods_using, RULE_FACTS
+from specdec.methods import ADAPTIVE, EXIT, find_method, import_class, Method, METHODS, methods_using
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -17,13 +16,6 @@ def test_its_drafter_is_a_class_that_goes_by_the_same_name(method: Method) -> No
     assert method.drafter_class.__module__ == f"specdec.{method.drafter.rpartition('.')[0]}"
     assert method.drafter_class.name == (method.name if method.tree else method.variant_of or method.name)
     assert callable(method.drafter_class.propose)
-
-
-@every_method
-def test_it_is_lossless_with_the_rules_that_say_so(method: Method) -> None:
-    judges = {key: rule for key, rule in rules.RULES.items() if rule.trees or not method.tree}
-    said = {key for key, rule in RULE_FACTS.items() if rule.lossless and (rule.trees or not method.tree)}
-    assert said == {key for key, rule in judges.items() if rule.lossless}
 
 
 @every_method

@@ -21,18 +21,8 @@ def places(chosen: Callable[[ast.AST], bool]) -> list[str]:
 
 def name_of(node: ast.AST) -> str:
     """The identifier that a node brings; "" for a node without one."""
-    match node:
-        case ast.Name():
-            return node.id
-        case ast.Attribute():
-            return node.attr
-        case ast.arg() | ast.keyword():
-            return node.arg or ""
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return node.name
-        case ast.alias():
-            return node.asname or node.name.rpartition(".")[2]
-    return ""
+    names = (getattr(node, field, None) for field in ("id", "attr", "arg", "asname", "name"))
+    return str(next(filter(None, names), "")).rpartition(".")[2]
 
 
 def is_vague_function(node: ast.AST) -> bool:

@@ -11,6 +11,10 @@ from tests.toyheads import HEADS, MASK, MODEL, SLOTS, TAPS, WIDTH
 Weights = dict[str, Tensor]
 
 
+def parts_of(weights: Weights, at: str = "") -> Callable[[str], Tensor]:
+    return lambda name: weights[f"{at}{name}.weight"]
+
+
 @torch.no_grad()
 def naive_medusa(weights: Weights, text: list[int], count: int = 4, blocks: int = 1) -> Tensor:
     """Logits of the heads behind `text`, from the state of its last token but one.  # [count, V]"""
@@ -38,11 +42,7 @@ def naive_eagle3(weights: Weights, text: list[int], drafted: list[int]) -> Tenso
 
 def naive_layer(weights: Weights, tokens: list[int], stream: Tensor) -> Tensor:
     """With the target's words; the residual is the stream."""
-
-    def part(name: str) -> Tensor:
-        return weights[f"midlayer.{name}.weight"]
-
-    n = len(stream)
+    part, n = parts_of(weights, "midlayer."), len(stream)
     words = MODEL.model.embed_tokens.weight[torch.tensor(tokens)]
     x = torch.cat([norm(words, part("input_layernorm")), norm(stream, part("hidden_norm"))], -1)
     return attended(part, x, stream, torch.full((n, n), float("-inf")).triu(1))
@@ -51,10 +51,7 @@ def naive_layer(weights: Weights, tokens: list[int], stream: Tensor) -> Tensor:
 @torch.no_grad()
 def naive_mtp(weights: Weights, text: list[int], drafted: list[int]) -> Tensor:
     """Logits of one token more after `text` and `drafted`.  # [V]"""
-
-    def part(name: str) -> Tensor:
-        return weights[f"{name}.weight"]
-
+    part = parts_of(weights)
     states = MODEL.model(torch.tensor([text[:-1]])).last_hidden_state[0]
     for count in range(len(drafted) + 1):
         words = MODEL.model.embed_tokens.weight[torch.tensor(text[1:] + drafted[:count])]
@@ -87,10 +84,7 @@ def naive_block(weights: Weights, at: str, x: Tensor, known: Tensor, seen: Tenso
     """A decoder layer on x, whose keys and values are those of `known`, as it is, and of x; `seen` [x, known + x] is
     added.
     """
-
-    def part(name: str) -> Tensor:
-        return weights[f"{at}{name}.weight"]
-
+    part = parts_of(weights, at)
     read = torch.cat([known, norm(x, part("input_layernorm"))])
     return attended(part, read, x, seen, f"{at}self_attn.q_norm.weight" in weights)
 

@@ -1,14 +1,12 @@
-"""Pairs by name, what a host allows, and a target without a draft."""
+"""Pairs by name, what a host allows, and who drafts for a target without a draft."""
 
 import json
 
 import pytest
 
 from specdec import exposure
-from specdec.events import Drafted
 from specdec.families import presets, zoo
 from specdec.families.presets import Pair
-from specdec.lanes.probe import choose
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
 from specdec.settings import RunRequest
@@ -63,15 +61,6 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, mo
     monkeypatch.setattr(zoo.machine, "free_memory", lambda: 1000)
     with pytest.raises(Refused, match=r"target-2l needs about 0\.0 GB of memory here, and 0\.0 GB are free"):
         zoo.load_pair(target, draft)
-
-
-def test_a_target_alone_adapts_and_keeps_its_text(tmp_path) -> None:
-    alone = zoo.load_pair(toypairs.model_into(tmp_path / "target", 2))
-    params = SamplingParams(max_tokens=24, ignore_end=True)
-    choice = choose(alone, "adaptive")
-    events = list(race_lanes(alone, RunRequest("one two three one two", "adaptive", choice.k, params)))
-    assert ids(events) == ids(events, "plain") and len(ids(events)) == params.max_tokens
-    assert any(isinstance(event, Drafted) and event.tokens for event in events)
 
 
 def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path) -> None:

@@ -50,15 +50,11 @@ def coded(numbers: np.ndarray, kind: str) -> np.ndarray:
     return blocks.reshape(*numbers.shape[:-1], -1)
 
 
-def permuted(numbers: np.ndarray, heads: int) -> np.ndarray:
-    """As `LlamaModel.permute` of convert_hf_to_gguf.py."""
-    shape = numbers.shape
-    return numbers.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
-
-
-def restored(numbers: np.ndarray, heads: int) -> np.ndarray:
-    shape = numbers.shape
-    return numbers.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+def permuted(numbers: np.ndarray, heads: int, back: bool = False) -> np.ndarray:
+    """As `LlamaModel.permute` of convert_hf_to_gguf.py, or undone."""
+    shape, half = numbers.shape, numbers.shape[0] // heads // 2
+    pairs = (half, 2) if back else (2, half)
+    return numbers.reshape(heads, *pairs, *shape[1:]).swapaxes(1, 2).reshape(shape)
 
 
 def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: Any) -> Weights:
@@ -101,7 +97,7 @@ def write(path: Path, name: str, kind: str = "F32", words: Any = None, **more: A
         known = names.get_name(key, (".weight", ".bias"))
         writer.add_tensor(known, data, raw_dtype=gguf.GGMLQuantizationType[stored])
         read = gguf.quants.dequantize(data, gguf.GGMLQuantizationType[stored]).reshape(numbers.shape)
-        read = restored(read, count) if heads else read
+        read = permuted(read, count, back=True) if heads else read
         stands[key] = torch.from_numpy(np.array(read))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

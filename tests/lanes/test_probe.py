@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -21,19 +22,11 @@ from specdec.types import Costs, Proposal, SamplingParams
 V = 64
 
 
-class Clock:
-    """Time passes where the models say so, and nowhere else."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "perf_counter", clock)
+def clock(monkeypatch) -> SimpleNamespace:
+    """Time passes where the models say so, and nowhere else."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
     return clock
 
 
@@ -43,7 +36,7 @@ class Target:
     vocabulary, context, chains_only = V, 100_000, False
     seventh = 0.0  # seconds more, from the seventh row on
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: SimpleNamespace) -> None:
         self.clock = clock
 
     def new_cache(self, capacity: int) -> TokenList:
@@ -63,7 +56,7 @@ class Guesser(Drafter):
 
     name = "guesser"
 
-    def __init__(self, clock: Clock, width: int, level: float, fixed: float, alpha: float, draw: float = 0.0) -> None:
+    def __init__(self, clock: Any, width: int, level: float, fixed: float, alpha: float, draw: float = 0.0) -> None:
         self.clock, self.width, self.level, self.fixed, self.alpha = clock, width, level, fixed, alpha
         self.draw, self.random = draw, random.Random(0)
 
@@ -82,7 +75,7 @@ class Guesser(Drafter):
 
 
 class Family:
-    def __init__(self, clock: Clock, **how: Any) -> None:
+    def __init__(self, clock: SimpleNamespace, **how: Any) -> None:
         self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 
     @property

@@ -18,20 +18,15 @@ DEFAULT = ("llama tied", "mistral window", "qwen3")
 PIECES = TEXT[:20], TEXT[20:26], TEXT[26:27]
 
 
-@pytest.fixture
-def settings(monkeypatch) -> SimpleNamespace:
-    """In place of torch's, which would stay."""
-    told = SimpleNamespace(cudnn=True, matmul=SimpleNamespace(allow_bf16_reduced_precision_reduction=True))
-    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", lambda on: setattr(told, "cudnn", on))
-    monkeypatch.setattr(torch.backends.cuda, "matmul", told.matmul)
-    return told
-
-
-def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(settings) -> None:
+def test_on_a_gpu_attention_is_not_cudnns_and_sums_are_exact(monkeypatch) -> None:
+    """On stand-ins: torch's own settings would stay."""
+    matmul, cudnn = SimpleNamespace(allow_bf16_reduced_precision_reduction=True), [True]
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", cudnn.append)
+    monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
     device.configure_cuda("cpu")
-    assert settings.cudnn and settings.matmul.allow_bf16_reduced_precision_reduction
+    assert cudnn[-1] and matmul.allow_bf16_reduced_precision_reduction
     device.configure_cuda("cuda:0")
-    assert not settings.cudnn and not settings.matmul.allow_bf16_reduced_precision_reduction
+    assert not cudnn[-1] and not matmul.allow_bf16_reduced_precision_reduction
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in DEFAULT else pytest.mark.long) for n in FAMILIES])

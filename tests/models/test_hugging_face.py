@@ -18,6 +18,7 @@ from specdec.models.hugging_face import HuggingFaceModel
 from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
+from tests.models.test_models import in_pieces
 from tests.tokens import ids
 from tests.toyheads import decoder, LAYERS, medusa_weights, WIDTH
 
@@ -100,14 +101,10 @@ def test_logits_equal_those_of_transformers(kind: str, tmp_path) -> None:
     assert ours.parameters == model.num_parameters()
     with torch.no_grad():
         expected = model(torch.tensor([TEXT])).logits[0]
-    cache = ours.new_cache(64)
-    rows = [ours.forward(TEXT[:22], cache, rows=22), ours.forward(TEXT[22:26], cache, rows=4)]
-    ours.forward([1, 2, 3], cache)
-    cache.keep(26)
-    rows += [ours.forward([token], cache) for token in TEXT[26:]]
-    assert torch.allclose(torch.cat(rows), expected, atol=1e-4 * float(expected.abs().max()), rtol=0.0)
+    found = in_pieces(ours, TEXT, 22, 26)
+    assert torch.allclose(found, expected, atol=1e-4 * float(expected.abs().max()), rtol=0.0)
     with pytest.raises(ValueError, match="65 tokens do not fit a cache of 64"):
-        ours.forward([1] * 25, cache)
+        ours.forward([1] * 65, ours.new_cache(64))
 
 
 def generated(model: Any) -> list[int]:

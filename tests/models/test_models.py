@@ -61,6 +61,15 @@ def lean(name: Any, dtype: torch.dtype = torch.float32, device: str = "cpu") -> 
     return Transformer(Config.parse(config.to_dict()), reference(config).state_dict(), dtype, device)
 
 
+def in_pieces(model: Any, text: list[int], first: int, second: int) -> torch.Tensor:
+    """Logits of a text that is read as a prompt, a draft and single tokens, after a draft that was rejected."""
+    cache = model.new_cache(64)
+    rows = [model.forward(part, cache, rows=len(part)) for part in (text[:first], text[first:second])]
+    model.forward([1, 2, 3], cache)
+    cache.keep(second)
+    return torch.cat([*rows, *(model.forward([token], cache) for token in text[second:])])
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_equal_those_of_transformers(name: str, way, tmp_path) -> None:
     model = reference(FAMILIES[name])
@@ -71,12 +80,7 @@ def test_logits_equal_those_of_transformers(name: str, way, tmp_path) -> None:
     assert (ours.native is not None) == (way == "native" and name in IN_CPP)
     with torch.no_grad():
         expected = model(torch.tensor([TEXT])).logits[0]
-    cache = ours.new_cache(64)
-    rows = [ours.forward(TEXT[:30], cache, rows=30), ours.forward(TEXT[30:35], cache, rows=5)]
-    ours.forward([1, 2, 3], cache)
-    cache.keep(35)
-    rows += [ours.forward([token], cache) for token in TEXT[35:]]
-    assert torch.allclose(torch.cat(rows), expected, atol=2e-5)
+    assert torch.allclose(in_pieces(ours, TEXT, 30, 35), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -111,13 +111,6 @@ def equal(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
     return all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 @needed
 @pytest.mark.parametrize("name", SHAPES)
 def test_logits_and_states_are_torchs(name: str) -> None:
@@ -273,6 +266,7 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
         tokens = rng.choices(range(WORDS), k=chain + size)
         path = Tree(tuple(parents)).path(rng.randrange(size))
         plain, tree = (model.new_cache(CONTEXT, taps) for _ in range(2))
+        tree.data.fill_(float("nan"))  # nothing is read behind the text
         for cache in (plain, tree):
             model.forward(TEXT[:start], cache)
         rows = model.forward(tokens, tree, parents, size + 1)[[0, *(node + 1 for node in path)]]
@@ -284,31 +278,15 @@ def test_a_kept_path_of_a_tree_has_the_bits_of_plain_decoding(stored: str, monke
 
 
 @needed
-def test_threads_change_no_bit(threads) -> None:
+def test_threads_change_no_bit() -> None:
     """Of three blocks of outputs two threads have one and two: who is done early must wait."""
     model, found = made(replace(GROUPED, hidden_size=96, intermediate_size=2048, biases=INNER)), []
-    for count in (1, 2, 3, 4):
+    for count in (2, 3, 4, 1):  # the last is what the other tests have
         torch.set_num_threads(count)
         cache = model.new_cache(CONTEXT)
         said = [model.forward(TEXT[:40], cache, rows=40), model.forward(TEXT[40:41], cache)]
         found.append([*said, model.forward(TEXT[41:50], cache, TREE, 9), cache.data])
     assert all(equal(others, found[0]) for others in found[1:])
-
-
-@needed
-def test_a_rejected_draft_leaves_no_trace() -> None:
-    model = made(GROUPED)
-    plain, tried = model.new_cache(CONTEXT), model.new_cache(CONTEXT)
-    tried.data.fill_(float("nan"))
-    for cache in (plain, tried):
-        model.forward(TEXT[:20], cache)
-    model.forward([TEXT[20], 1, 2, 3, 4], tried, rows=5)
-    tried.keep(20)
-    model.forward([TEXT[20], 1, 2, 3, 4], tried, (-1, -1, 0, 0), 5)
-    tried.keep(20)
-    for first, last in ((20, 24), (24, 25), (25, 32)):
-        said = [model.forward(TEXT[first:last], cache, rows=last - first) for cache in (plain, tried)]
-        assert equal(said[:1], said[1:])
 
 
 @needed

@@ -8,7 +8,6 @@ from safetensors.torch import save_file
 
 from specdec.models import packed
 from specdec.models.checkpoint import read_weights
-from specdec.models.transformer import Transformer
 from specdec.paths import FAMILY
 from specdec.ui import menu
 
@@ -30,16 +29,6 @@ def test_a_packed_head_is_read_as_before(tmp_path) -> None:
     read = read_weights(tmp_path)
     assert read.keys() == tensors.keys()
     assert all(torch.allclose(read[name], tensors[name], atol=0.02) for name in tensors)
-
-
-def test_transformers_reads_packed_models_as_we_do() -> None:
-    from specdec.lanes import transformers
-
-    part = "draft_model_story"
-    ours, tokens = Transformer.load(FAMILY / part), [0, 5, 77, 300, 12, 900]
-    with torch.no_grad():
-        theirs = transformers.load_model(FAMILY / part, torch.float32, "cpu")(torch.tensor([tokens])).logits[0]
-    assert torch.allclose(ours.forward(tokens, ours.new_cache(8), rows=len(tokens)), theirs, atol=2e-4)
 
 
 def test_the_repository_stays_light() -> None:

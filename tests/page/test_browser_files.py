@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Mount
@@ -15,14 +14,10 @@ from specdec.ui import browser
 FILES = {"target": b"t" * 9, "draft": b"d", "tokenizer": b"{}"}
 
 
-@pytest.fixture
-def client(monkeypatch):
+def test_scripts_and_models_are_served_for_good_and_nothing_else_is(monkeypatch):
     monkeypatch.setattr(browser, "offered", lambda: ["embedded"])
     monkeypatch.setattr(browser, "made", lambda family: FILES)
-    return TestClient(Starlette(routes=[browser.route(), Mount("/", Response(status_code=418))]))
-
-
-def test_scripts_and_models_are_served_for_good_and_nothing_else_is(client):
+    client = TestClient(Starlette(routes=[browser.route(), Mount("/", Response(status_code=418))]))
     place = browser.folder()
     told = client.get(f"{place}/engine/embedded.json").json()
     assert told.keys() == {*FILES, *browser.layers()} and told["target"] == {"path": "embedded.target", "size": 9}
@@ -57,12 +52,3 @@ def test_every_import_leads_to_a_module_and_a_page_that_carries_some_carries_wha
     page = browser.inline_modules("race/", "step/", "shared/arrival")
     carried = [one for one in sources if f'"#page/{one}"' in page]
     assert [one for name in carried for one in named[name] if one not in carried] == []
-
-
-@pytest.mark.long
-def test_the_models_are_those_of_the_package(tmp_path):
-    from specdec.families.export import browser_files
-
-    browser.made.cache_clear()
-    found = browser.made("embedded")
-    assert found == browser_files("embedded") and browser.made("embedded") is found

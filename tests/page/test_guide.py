@@ -14,7 +14,7 @@ from specdec.cli import app
 from specdec.figures import theory
 from specdec.ui.tabs import labels
 from specdec.ui.tabs.guide import elsewhere
-from specdec.ui.text import ASSETS, LANGUAGES, PAGE, speaking, strings, TEXT
+from specdec.ui.text import ASSETS, LANGUAGES, PAGE, read_json, speaking, strings, TEXT
 from tools import sources
 
 LIMIT = 227_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
@@ -46,9 +46,9 @@ def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> N
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
-    rows = json.loads((ASSETS / "results" / "methods.json").read_text(encoding="utf-8"))["rows"]
+    rows = read_json(ASSETS / "results" / "methods.json")["rows"]
     shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "early_exit"}
-    mistakes = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["mistakes"]
+    mistakes = read_json(TEXT / language / "guide.json")["mistakes"]
     told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
     falls, rises = ([shown[domain, temperature] for temperature in (0.0, 0.8)] for domain in ("story", "facts"))
     assert all(f"{one['tau']:.2f}" in told and f"K = {one['k']}" in told for one in (*falls, *rises))
@@ -58,15 +58,15 @@ def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
 
 def test_the_price_of_a_check_is_the_measured_one() -> None:
     def costs(name: str) -> list[float]:
-        rows = json.loads((ASSETS / "results" / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+        rows = read_json(ASSETS / "results" / f"{name}.json")["rows"]
         return [row["verify_cost"] for row in rows if row["verify_cost"] is not None]
 
     every = [*costs("embedded"), *costs("methods")]
     low, high = f"{min(every):.1f}", f"{max(every):.1f}"
     said = f"a check costs {low} to {high} plain steps."
-    assert said in " ".join((TEXT / "en" / "reading.md").read_text(encoding="utf-8").split())
+    assert said in " ".join((TEXT / "en" / "reading.md").read_text("utf-8").split())
     said = f"一次验证相当于 {low} 到 {high} 个普通步。"
-    assert said in (TEXT / "zh" / "reading.md").read_text(encoding="utf-8").replace("\n", "")
+    assert said in (TEXT / "zh" / "reading.md").read_text("utf-8").replace("\n", "")
 
 
 def test_questions_have_their_answers_on_a_tab() -> None:
@@ -76,7 +76,7 @@ def test_questions_have_their_answers_on_a_tab() -> None:
         assert 0 <= question["answer"] < len(question["choices"]) and question["why"]
         assert question["tab"] in labels()
         if "part" in question:
-            page = (PAGE / question["tab"] / f"{question['tab']}.html").read_text(encoding="utf-8")
+            page = (PAGE / question["tab"] / f"{question['tab']}.html").read_text("utf-8")
             assert f'data-fold="{question["part"]}"' in page
     formula = next(one for one in questions if "c = .1" in one["ask"])
     assert formula["choices"][formula["answer"]] == f"{theory.speedup(0.8, 4, 0.1):.2f}×"
@@ -100,7 +100,7 @@ def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_answers_are_whole_and_what_they_say_of_others_is_dated(language: str) -> None:
-    told = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))["answers"]["list"]
+    told = read_json(TEXT / language / "guide.json")["answers"]["list"]
     read = sources.sources()["answers"]
     assert {one["id"] for one in read} <= set(told) and len(told) >= 15
     for name, answer in told.items():
@@ -145,7 +145,7 @@ def test_the_search_reads_the_other_tabs_too(language: str) -> None:
     ("language", "typed"), [("en", ("distillation", "seed", "GPU memory")), ("zh", ("蒸馏", "种子", "显存"))]
 )
 def test_what_people_type_is_found(language: str, typed: tuple[str, ...]) -> None:
-    told = json.loads((TEXT / language / "guide.json").read_text(encoding="utf-8"))
+    told = read_json(TEXT / language / "guide.json")
     with speaking(language):
         entries = [*elsewhere(), *told["glossary"], *told["answers"]["list"].values()]
     texts = [json.dumps(entry, ensure_ascii=False) for entry in entries]

@@ -53,7 +53,7 @@ def read(language: str, name: str) -> dict[str, str]:
             else:
                 assert isinstance(value, int) and name == "guide.json", f"{path}.{key}"
 
-    walk(json.loads((text.TEXT / language / name).read_text(encoding="utf-8")), "")
+    walk(json.loads((text.TEXT / language / name).read_text("utf-8")), "")
     return found
 
 
@@ -121,20 +121,23 @@ def test_nothing_was_left_in_english(name: str) -> None:
 def test_what_the_engine_says_has_its_translation() -> None:
     said = {"accepted", "rejected", "discarded", *typing.get_args(types.Kind)}  # names that are said, too
     for path in CODE.glob("**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
                 "TranslatableText", "TraceError", "ServerError", "fault", "refuse",
             ):  # fmt: skip
                 sentences = [one.value for one in node.args if isinstance(one, ast.Constant)]
                 said |= {one for one in sentences if isinstance(one, str) and one}
     for file in text.TEXT.glob(f"*/{ENGINE}"):
-        templates = json.loads(file.read_text(encoding="utf-8"))
+        templates = json.loads(file.read_text("utf-8"))
         assert said == templates.keys()
         for english, told in templates.items():
             assert places(english) == places(told), english
 
 
-def test_each_visitor_reads_the_default_in_their_language(monkeypatch) -> None:
+def test_menus_and_the_default_follow_the_language() -> None:
+    with speaking("zh"):
+        line = menu.drafter_lines("rejection")["draft_model"]
+    assert "无损。" in line and "。 " not in line
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
@@ -203,7 +206,8 @@ def test_every_page_has_its_tabs_in_order_and_answers_in_its_language(tmp_path, 
         here = [one["props"] for one in config["components"] if one["id"] in config["page"][page]["components"]]
         return json.dumps(here, ensure_ascii=False, default=str)
 
-    assert "实时运行" in written("zh") and "Run live" not in written("zh") and "实时运行" not in written("")
+    assert "实时运行" in written("zh") and "Run live" not in written("zh")
+    assert "实时运行" not in written("")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -213,13 +217,7 @@ def test_what_smollm2_is_read_from_and_unpacked_to_is_named_in_each_language(lan
             assert smollm2.FILE.split(".")[-2] in sentence and "bfloat16" in sentence
 
 
-def test_menus_follow_the_language() -> None:
-    with speaking("zh"):
-        line = menu.drafter_lines("rejection")["draft_model"]
-    assert "无损。" in line and "。 " not in line
-
-
-def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypatch) -> None:
+def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(toy_engine) -> None:
     told = {"n": 900, "limit": 511}
     refusal = Refused(
         TranslatableText("The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", **told)
@@ -228,7 +226,7 @@ def test_what_the_engine_refuses_is_told_in_the_language_of_the_visitor(monkeypa
     def race(*_: typing.Any, **__: typing.Any) -> typing.NoReturn:
         raise refusal
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(race))
+    toy_engine(race)
     request: RunRequest = check("Once")
     with speaking("zh"):
         assert list(session.run(request))[-1].text == "提示词有 900 个 token；模型最多读 511 个。请缩短。"

@@ -105,7 +105,7 @@ def test_a_typed_pair_brings_drafters_or_a_sentence():
     assert "TARGET + DRAFT" in line["info"] and "choices" not in drafters
 
 
-def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
+def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch, toy_engine):
     asked = []
 
     def race(request):
@@ -118,7 +118,7 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch):
 
     monkeypatch.setattr(hub, "is_here", lambda name: False)
     monkeypatch.setattr(hub, "fetch", away)
-    monkeypatch.setattr(session, "process", engine := toyrun.Engine(race))
+    engine = toy_engine(race)
     news = list(session.run(check("Why is the sky blue?", "suffix", target="smollm2")))
     assert engine.targets == ["embedded"] and asked == ["draft_model"]
     assert news[-1].name == "done"

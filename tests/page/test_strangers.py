@@ -16,13 +16,6 @@ from specdec.ui import api, menu, request
 from specdec.ui.components import form
 from specdec.ui.session import session
 
-
-@pytest.fixture(params=["network", "class", "public"])
-def exposed(request, monkeypatch) -> None:
-    monkeypatch.setattr(exposure, "host", Host(request.param))
-    assert not limits().any_pair
-
-
 PAIR = {
     "check": lambda target: request.check("Once", target=target),
     "a link": lambda target: refused(request.from_link({"target": target})),
@@ -48,14 +41,17 @@ def folder(tmp_path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.parametrize("row", ["network", "class", "public"])
 @pytest.mark.parametrize("door", PAIR)
-def test_a_pair_that_is_not_listed_is_loaded_by_no_door(exposed, door: str, folder, monkeypatch) -> None:
+def test_a_pair_that_is_not_listed_is_loaded_by_no_door(row: str, door: str, folder, monkeypatch) -> None:
+    monkeypatch.setattr(exposure, "host", Host(row))
+    assert not limits().any_pair
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
     monkeypatch.setattr(hub, "fetch", lambda *_: pytest.fail("something was fetched"))
     for family in (folder, f"{folder} + {folder}", "owner/model"):
         with pytest.raises(Refused, match=r"one of: embedded|!"):
             PAIR[door](family)
-    monkeypatch.setattr(exposure, "host", Host(exposure.host.exposure, pairs=("owner/model",)))
+    monkeypatch.setattr(exposure, "host", Host(row, pairs=("owner/model",)))
     assert "owner/model" in menu.targets() and not menu.is_offered(folder)
     assert request.check_target("owner/model") == "owner/model"
 

@@ -41,8 +41,8 @@ def traces(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def engine(monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
+def engine(toy_engine):
+    toy_engine()
 
 
 def test_good_input_passes_as_sliders_send_it():
@@ -122,7 +122,7 @@ def test_the_menus_know_the_engines_names():
     assert {one for one in menu.drafters() if one != ADAPTIVE} <= zoo.load().drafters.keys()
 
 
-def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
+def test_a_peer_has_a_lane_where_it_has_such_a_drafter(toy_engine):
     lines, words = menu.peer_lines(), text.of_drafters("peer_line")
     for drafter in menu.drafters():
         with_lane = request.check("Hi", drafter, peer=True).peer
@@ -134,9 +134,10 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(monkeypatch):
     def engine(request):
         yield from toyrun.peer_trace().events if request.peer else toyrun.events()
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(engine))
+    toy_engine(engine)
     live = trace.Trace.loads("".join(api.run("Hi", peer=True)))
-    assert live.header.lanes == ("speculative", "transformers", "plain") and live.events == toyrun.peer_trace().events
+    assert live.header.lanes == ("speculative", "transformers", "plain")
+    assert live.events == toyrun.peer_trace().events
 
 
 GROUP = re.compile(r"\b(labels|says|notation|\w+Texts) = texts\.(\w+)(?=[,;])")  # a script's name of a group of words
@@ -234,14 +235,14 @@ def test_a_refused_prompt_touches_nothing_but_the_notice(engine):
     assert all("value" not in other for other in (update[0], update[2], update[3]))
 
 
-def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(monkeypatch):
+def test_a_silent_engine_holds_up_no_step_and_its_end_is_one_sentence(toy_engine):
     def silent(*_, **__):
         yield None
         yield from toyrun.events()[:3]
         yield None
         raise ProcessDied("the engine's process ended with -9")
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(silent))
+    toy_engine(silent)
     *told, last = session.run(request.check("Hi"))
     assert last == Answer("error", text.strings("page")["notice"]["died"])
     assert len(toyrun.written(told)) == 3
@@ -289,12 +290,12 @@ def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypat
 @pytest.mark.parametrize(
     "error", [RuntimeError("secret /path"), Refused("Too long; shorten it."), ValueError("secret")], ids=repr
 )
-def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error):
+def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(toy_engine, error):
     def broken(*_, **__):
         raise error
         yield
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
+    toy_engine(broken)
     *lines, last = session.run(request.check("Hi"))
     assert not toyrun.written(lines)  # it never claims to be live
     told = str(error) if type(error) is Refused else text.strings("page")["notice"]["broken"]
@@ -302,9 +303,9 @@ def test_an_engine_that_breaks_is_a_sentence_not_a_traceback(monkeypatch, error)
     assert not session.turns.busy()
 
 
-def test_a_run_without_room_says_so_in_the_language_of_the_page(monkeypatch):
+def test_a_run_without_room_says_so_in_the_language_of_the_page(toy_engine):
     failed = pickle.loads(pickle.dumps(events.Failed("speculative", 0, "target", NO_ROOM, True, 0.0)))
-    monkeypatch.setattr(session, "process", toyrun.Engine(lambda _: iter([failed])))
+    toy_engine(lambda _: iter([failed]))
     with text.speaking("zh"):
         lines = "".join(toyrun.written(session.run(request.check("Hi")))).splitlines()
     assert json.loads(lines[-1])["reason"].startswith("GPU 的显存不够")
@@ -334,6 +335,6 @@ def test_the_runs_of_the_javascript_tests_are_the_toy_runs():
         "sums": toyrun.server_trace("totals", source="live"),
     }
     folder = nodejs.TESTS / "runs"
-    assert {path.stem: path.read_text(encoding="utf-8") for path in folder.iterdir()} == {
+    assert {path.stem: path.read_text("utf-8") for path in folder.iterdir()} == {
         name: run.dumps() for name, run in runs.items()
     }

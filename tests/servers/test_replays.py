@@ -201,24 +201,6 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
     assert "127.0.0.1" not in trace.dumps()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--plain", "http://127.0.0.1:1"], "belongs to a --server"),
-        (["--server", "http://me:word@127.0.0.1:1"], "must not contain a user name or password"),
-        (["--server", "http://127.0.0.1:1", "--drafter", "medusa"], "leave those options out"),
-        (["--server", "http://127.0.0.1:1", "-k", "3"], "leave those options out"),
-        (["--server", "http://127.0.0.1:1", "--dtype", "int8"], "leave those options out"),
-        (["--server", "http://127.0.0.1:1", "--device", "cpu"], "leave those options out"),
-        (["--server", "http://127.0.0.1:1"], "cannot be reached"),
-    ],
-)
-def test_what_cannot_be_watched_is_said_in_one_line(words: list[str], said: str, capsys) -> None:
-    assert cli.main(["Once", *words]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and "word@" not in error
-
-
 def test_watching_needs_no_torch() -> None:
     code = "import sys, specdec.servers.connect, specdec.servers.lane; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -60,6 +60,17 @@ def account(events: list[Event]) -> LaneAudit:
     return only
 
 
+Line = dict[str, Any]
+
+
+def lines_of(**how: Any) -> list[Line]:
+    return [to_dict(event) for event in run(**how)]
+
+
+def reread(lines: list[Line]) -> LaneAudit:
+    return account([from_dict(line) for line in lines])
+
+
 SETTINGS = {
     "warm": WARM,
     "greedy": SamplingParams(max_tokens=30),
@@ -108,7 +119,7 @@ def test_every_recorded_run_passes_and_every_drafter_has_one_in_every_domain() -
     assert set(OTHERS) == {path for path in named if path.parent.name not in ("draft_model", "none")}
     for path in TRACES + OTHERS:
         recorded = Trace.load(path)
-        text = path.read_text(encoding="utf-8").replace('"schema":1', '"schema":2').replace('"law":', '"distribution":')
+        text = path.read_text("utf-8").replace('"schema":1', '"schema":2').replace('"law":', '"distribution":')
         assert recorded.dumps() == text
         accounts = audit(recorded.header.lanes, recorded.events)
         assert faultless(accounts) and not any(one.unchecked for one in accounts), path
@@ -139,7 +150,7 @@ def test_two_lists_of_one_distribution_leave_each_other_room() -> None:
 
 
 def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     del lines[0]["rule"], lines[0]["lossless"]
     for line in lines:
         line.pop("bonus", None)
@@ -147,20 +158,17 @@ def test_an_older_trace_is_checked_as_far_as_it_tells() -> None:
             position.pop("block", None)
             for distribution in ("target", "residual"):
                 position.get(distribution, {}).pop("sample", None)
-    audited = account([from_dict(line) for line in lines])
+    audited = reread(lines)
     assert not audited.faults and audited.rule == REJECTION and audited.decisions > 10
 
 
 def test_shared_noise_without_its_samples_is_unchecked() -> None:
-    lines = [to_dict(event) for event in run(rule="shared_noise")]
+    lines = lines_of(rule="shared_noise")
     for line in lines:
         for position in line.get("positions", ()):
             position["target"].pop("sample", None)
-    audited = account([from_dict(line) for line in lines])
+    audited = reread(lines)
     assert not audited.faults and audited.decisions == 0 and sum(audited.unchecked.values()) > 10
-
-
-Line = dict[str, Any]
 
 
 def verified(lines: list[Line], cycle: int) -> Line:
@@ -323,25 +331,25 @@ def test_the_row_of_a_sibling_has_to_be_the_residual_before_it() -> None:
 
 
 def test_a_tampered_h_of_a_block_is_found() -> None:
-    lines = [to_dict(event) for event in run(rule="block")]
+    lines = lines_of(rule="block")
     cycle, x = next((line["cycle"], x) for line in lines for x in line.get("positions", ())[-1:] if 0 < x["h"] < 0.6)
     x["h"] = min(1.0, x["h"] + 0.3)
-    faults = account([from_dict(line) for line in lines]).faults
+    faults = reread(lines).faults
     assert faults and faults[0].cycle == cycle
 
 
 @pytest.mark.parametrize("rule", ["match", "shared_noise", "typical", "block"])
 def test_a_verdict_of_another_rule_is_found(rule: str) -> None:
-    lines = [to_dict(event) for event in run(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))]
+    lines = lines_of(rule=rule, params=SamplingParams(1.0, max_tokens=60, seed=1))
     other = RULE_FACTS["shared_noise" if rule == "typical" else "typical"]
     lines[0].update(rule=other.name, lossless=other.lossless)
-    assert account([from_dict(line) for line in lines]).faults
+    assert reread(lines).faults
 
 
 def test_a_rule_that_nobody_knows_is_unchecked_not_good() -> None:
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     lines[0]["rule"] = "a rule of my own"
-    audited = account([from_dict(line) for line in lines])
+    audited = reread(lines)
     assert audited.decisions == 0 and any("a rule of my own" in what for what in audited.unchecked)
 
 
@@ -376,16 +384,17 @@ def test_a_trace_that_was_cut_says_so(kept: int) -> None:
 
 
 def test_a_run_of_an_earlier_version_under_a_grammar_opens_and_says_what_is_not_checked() -> None:
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     lines[0]["params"] |= {"grammar": "a*", "ignore_end": True}
     lines[-1]["reason"] = "end"  # where nothing else could follow
-    audited = account([from_dict(line) for line in lines])
-    assert not audited.faults and list(audited.unchecked) == ["texts decoded under a grammar, which is not checked"]
+    audited = reread(lines)
+    assert not audited.faults
+    assert list(audited.unchecked) == ["texts decoded under a grammar, which is not checked"]
 
 
 @pytest.mark.parametrize("where", ["piece", "text", "own"])
 def test_ids_and_text_belong_together(where: str) -> None:
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     line = committed(lines, 3)
     if where == "text":
         line["text"] += "!"
@@ -401,7 +410,7 @@ def test_ids_and_text_belong_together(where: str) -> None:
 
 def test_names_cannot_forge_a_verdict(tmp_path, capsys) -> None:
     forged = "x\n\x1b[2J\x1b[32mthe audit holds\r\u202e"
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     for line in lines:
         line["lane"] = forged
     lines[0]["rule"] = forged
@@ -452,7 +461,7 @@ def test_the_terminal_audits(tmp_path, capsys) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     header = TraceHeader("r", "live", "p", ("speculative",))
     Trace(header, tuple(run())).save(good)
-    lines = [to_dict(event) for event in run()]
+    lines = lines_of()
     cycle = unlikely_coin(lines)
     Trace(header, tuple(map(from_dict, lines))).save(bad)
     assert examine(good) == 0

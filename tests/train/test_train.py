@@ -20,6 +20,7 @@ from specdec.task import Task
 from specdec.training.loop import fit, TrainingProgress
 from specdec.types import SamplingParams
 from tests.tokens import ids
+from tests.training.test_training import change
 from tools.train import __main__ as train
 from tools.train import corpus, data, facts, target
 
@@ -53,12 +54,8 @@ def family(books, tmp_path_factory) -> Path:
             patch.setattr(module, "VOCABULARY", 512)
         patch.setattr(train, "CORPUS_TEXTS", 30)
         patch.setattr(train, "TARGET_TEXTS", 16)
-        patch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 512})
-        patch.setattr("specdec.training.train.MIN_TOKENS", 100)
-        patch.setattr("specdec.training.train.LEAST_STEPS", 2)
-        patch.setattr("specdec.training.writing.MAX_ANSWER", 16)
-        patch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
-        patch.setattr("specdec.training.draft_model.WIDTH", 64)
+        change(patch, train__BATCH_TOKENS={"cpu": 512}, train__MIN_TOKENS=100, train__LEAST_STEPS=2)
+        change(patch, writing__MAX_ANSWER=16, writing__MAX_REPETITION=1.0, draft_model__WIDTH=64)
         assert train.main(["all", *arguments]) == 0
         trained = weights(out)
         for stage in ("all", "target"):  # everything is there already: nothing is trained twice

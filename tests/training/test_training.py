@@ -47,6 +47,12 @@ from tests.families.toypairs import model_into
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
 
+def change(patch: pytest.MonkeyPatch, **values: Any) -> None:
+    """Replace what modules of training go by: `MODULE__NAME`."""
+    for name, value in values.items():
+        patch.setattr(f"specdec.training.{name.replace('__', '.')}", value)
+
+
 @pytest.fixture(scope="module")
 def target(shallow, tmp_path_factory) -> Path:
     """A few layers of the embedded target, as others publish theirs: with its tokenizer."""
@@ -59,14 +65,14 @@ def target(shallow, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def family(target) -> zoo.Family:
     with pytest.MonkeyPatch.context() as patch:  # what is compared with passes of other shapes
-        patch.setattr("specdec.training.train.precision", lambda device: torch.float32)
+        change(patch, train__precision=lambda device: torch.float32)
         return load_target(str(target), "cpu")
 
 
 @pytest.fixture(scope="module")
 def texts(family) -> list[Example]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("specdec.training.writing.MAX_ANSWER", 24)
+        change(patch, writing__MAX_ANSWER=24)
         return list(islice(Writer(family, PROMPTS * 8, rows=24).texts(lambda drawn: False), 180))
 
 
@@ -108,7 +114,7 @@ def test_a_pass_over_several_texts_is_that_over_each(family, window: int | None)
 
 
 def test_texts_go_on_as_the_target_would_however_many_are_written_at_once(family, monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.writing.CHECK_EVERY", 1)
+    change(monkeypatch, writing__CHECK_EVERY=1)
     begun = [family.encode(prompt) for prompt in (*PROMPTS, "Once", "A")]
     ends = frozenset(family.encode("The")[1:])
     monkeypatch.setattr(family, "end_tokens", ends)
@@ -140,20 +146,21 @@ def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
         "specdec.training.writing.Writer.continued",
         lambda self, begun, *_: ((row, [*text, *turn, writer.after[0]]) for row, text in enumerate(begun)),
     )
-    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 0.0)
+    change(monkeypatch, writing__SHARE_OPENED=0.0)
     assert writer.new_prompts(lambda drawn: False) == [[*turn, *writer.after]]
-    assert writer.new_prompts(lambda drawn: False) == [] and writer.dropped["unusable or repeated prompts"] == 7
+    assert writer.new_prompts(lambda drawn: False) == []
+    assert writer.dropped["unusable or repeated prompts"] == 7
     question = family.tokenizer.encode("What is a black hole?").ids
-    assert not writer.is_new(question) and writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
+    assert not writer.is_new(question)
+    assert writer.is_new(family.tokenizer.encode("What is a black cat?").ids)
     monkeypatch.undo()
-    monkeypatch.setattr("specdec.training.writing.SHARE_OPENED", 1.0)
-    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
+    change(monkeypatch, writing__SHARE_OPENED=1.0, writing__MAX_REPETITION=1.0)
     [text] = writer.answers([[*turn, *writer.after]], [0.0], lambda drawn: False)
     assert text.tokens[: len(turn) + len(writer.after)] == [*turn, *writer.after]
 
 
 def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.loss.PLACES_AT_ONCE", {"cpu": 100})
+    change(monkeypatch, loss__PLACES_AT_ONCE={"cpu": 100})
     torch.manual_seed(0)
     target_states, target_rows = torch.randn(300, 8), torch.randn(50, 8)
     first, second, rows = (torch.randn(n, 6, requires_grad=True) for n in (300, 300, 50))
@@ -185,30 +192,28 @@ def test_muon_takes_the_steps_of_torchs(shape: tuple[int, int], monkeypatch) -> 
 
     theirs = end(lambda matrices: torch.optim.Muon(matrices, 0.1, 0.05, adjust_lr_fn="match_rms_adamw"))
     for in_bfloat16, error in ((True, 1e-6), (False, 0.01)):
-        monkeypatch.setattr("specdec.training.loop.multiplies_bfloat16", lambda device, there=in_bfloat16: there)
+        change(monkeypatch, loop__multiplies_bfloat16=lambda device, there=in_bfloat16: there)
         torch.testing.assert_close(end(lambda matrices: Muon(matrices, 0.1, 0.05)), theirs, rtol=0, atol=error)
 
 
 def exported(model: DraftModel | Eagle3, family: zoo.Family, folder: Path) -> ReducedDraft | Eagle3Head:
     weights = {name: part.detach().clone() for name, part in model.weights().items()}
     write(folder, model.config(family.target.vocabulary, 512), weights)
-    draft = load_drafter(folder, family.target, family.tokenizer)
-    assert isinstance(draft, (ReducedDraft, Eagle3Head))
-    return draft
+    return load_drafter(folder, family.target, family.tokenizer)
 
 
 def test_a_head_that_drafts_all_tokens_has_no_map(family, tmp_path) -> None:
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
     draft = exported(head, family, tmp_path)
-    assert isinstance(draft, Eagle3Head) and torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
+    assert torch.equal(draft.draft_vocabulary.ids, head.draft_ids)
 
 
 def test_what_is_exported_computes_what_was_trained(family, archive, tmp_path) -> None:
     examples = loaded(family, archive)
     model = DraftModel(family.target, torch.from_numpy(examples.most_frequent(300, 4096)), width=64, layers=1)
     draft = exported(model, family, tmp_path)
-    assert isinstance(draft, ReducedDraft) and draft.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
+    assert draft.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
     tokens = torch.from_numpy(examples.tokens[:20])
     logits = draft.forward(tokens.tolist(), draft.new_cache(20), rows=20)
     with torch.no_grad():
@@ -228,7 +233,7 @@ def test_a_head_computes_what_was_trained_at_every_step(family, archive, tmp_pat
     cache = family.target.new_cache(row, model.taps)
     family.target.forward(tokens, cache)
     head = exported(model, family, tmp_path)
-    assert isinstance(head, Eagle3Head) and head.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
+    assert head.draft_vocabulary.ids.tolist() == model.draft_ids.tolist()
     own = head.new_cache(row)
     states, begin = head.fuse(cache.states, slice(0, last)), 1
     with torch.no_grad():
@@ -247,7 +252,8 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, ar
     before = tokens_around(family)[0]
     examples = loaded(family, archive)
     texts = list({tuple(text.tokens): text for text in texts}.values())
-    assert len(examples) == len(texts) and examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
+    assert len(examples) == len(texts)
+    assert examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
     whole = [[*before, *text.tokens] for text in texts]
     pairs = {(tuple(tokens[:i]), tokens[i]) for tokens, text in zip(whole, texts, strict=True)
              for i in range(max(EARLIEST, len(before) + text.start), len(tokens))}  # fmt: skip
@@ -302,22 +308,14 @@ def test_an_interrupted_measurement_leaves_the_trained_weights_in_the_checkpoint
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
-def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, method: str) -> None:
+def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, monkeypatch, quick, method) -> None:
     out, lines, clock = tmp_path / "draft", list[str](), count()
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
     prompts = tmp_path / "prompts"
     prompts.write_text("\n".join(PROMPTS * 20))
     now = SimpleNamespace(monotonic=lambda: next(clock) / 6)  # steps take seconds, however fast the machine
-    for name in ("train", "loop"):
-        monkeypatch.setattr(f"specdec.training.{name}.time", now)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 60)
-    monkeypatch.setattr("specdec.training.train.WRITING_SHARE", 0.3)
-    monkeypatch.setattr("specdec.training.train.VOCABULARY", 2048)
-    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
-    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 2)
-    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
-    size = {"width": 64, "layers": 1}
-    first = train(str(target), out, 0.3, method, prompts, lines.append, **size)
+    change(monkeypatch, train__time=now, loop__time=now, writing__rows_that_fit=lambda *_: 60)
+    change(monkeypatch, train__WRITING_SHARE=0.3, train__VOCABULARY=2048, train__LEAST_STEPS=2)
+    first = train(str(target), out, 0.3, method, prompts, lines.append, **SMALL)
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05, curve
     assert [point["tokens"] for point in curve] == sorted(point["tokens"] for point in curve)
@@ -330,7 +328,8 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
     if method == "eagle3":  # what vLLM and SGLang look for
         config, weights = json.loads((out / "config.json").read_text()), load_file(file)
-        assert config["architectures"] == ["LlamaForCausalLMEagle3"] and config["vocab_size"] == len(weights["t2d"])
+        assert config["architectures"] == ["LlamaForCausalLMEagle3"]
+        assert config["vocab_size"] == len(weights["t2d"])
         assert config["draft_vocab_size"] == len(weights["lm_head.weight"]) == len(weights["d2t"]) == 2048
         assert {tensor.dtype for name, tensor in weights.items() if "2" not in name} == {torch.bfloat16}
 
@@ -338,7 +337,7 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     best["trained"]["overlap"] = [9.0]  # better than what the next call can measure
     (out / "config.json").write_text(json.dumps(best))
     exported = file.read_bytes()
-    again = train(str(target), out, 0.1, method, prompts, lines.append, **size)
+    again = train(str(target), out, 0.1, method, prompts, lines.append, **SMALL)
     assert file.read_bytes() == exported
     assert again["steps"] > first["steps"] and again["seconds"] > first["seconds"]
     with pytest.raises(Refused, match=f"was begun with --method {method}"):
@@ -348,17 +347,13 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """Short texts, few at once, small batches: a training of seconds."""
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 24)
-    monkeypatch.setattr("specdec.training.writing.MAX_REPETITION", 1.0)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
-    monkeypatch.setattr("specdec.training.train.BATCH_TOKENS", {"cpu": 256})
-    monkeypatch.setattr("specdec.training.train.PROGRESS_S", 0.0)
-    monkeypatch.setattr("specdec.training.train.MIN_TOKENS", 100)
-    monkeypatch.setattr("specdec.training.train.WANTED_TOKENS", 1_000)
-    monkeypatch.setattr("specdec.training.train.LEAST_STEPS", 4)
+    change(monkeypatch, writing__MAX_ANSWER=24, writing__MAX_REPETITION=1.0, writing__rows_that_fit=lambda *_: 16)
+    change(monkeypatch, train__BATCH_TOKENS={"cpu": 256}, train__PROGRESS_S=0.0, train__MIN_TOKENS=100)
+    change(monkeypatch, train__WANTED_TOKENS=1_000, train__LEAST_STEPS=4)
 
 
-SIZE = ["--width", "64", "--layers", "1", "--device", "cpu"]
+SMALL: dict[str, Any] = {"width": 64, "layers": 1, "device": "cpu"}
+SIZE = [word for name, value in SMALL.items() for word in (f"--{name}", f"{value}")]
 MOMENTS = {  # what is interrupted -> what is said of it
     "specdec.families.zoo.load_target": "because no text was written",
     "specdec.training.writing.Writer.summary": "because no step was made",  # while texts are written
@@ -394,20 +389,21 @@ def test_ctrl_c_at_any_moment_loses_nothing(target, tmp_path, monkeypatch, capsy
         assert "draft_model" in zoo.load_pair(target, out).drafters
     if name in ("summary", "loss"):
         steps = torch.load(out / "checkpoint.pt", weights_only=True)["progress"]["steps"] if name == "loss" else 0
-        again = train(str(target), out, 0.05, tell=lambda line: None, device="cpu", width=64, layers=1)
+        again = train(str(target), out, 0.05, tell=lambda line: None, **SMALL)
         assert again["steps"] > steps and len(list((out / "examples").glob("*.npz"))) > texts
         assert "draft_model" in zoo.load_pair(target, out).drafters
 
 
 def test_time_is_extended_until_there_is_enough_to_learn_from(target, tmp_path, quick) -> None:
     lines = list[str]()
-    figures = train(str(target), tmp_path, 0.001, tell=lines.append, device="cpu", width=64, layers=1)
+    figures = train(str(target), tmp_path, 0.001, tell=lines.append, **SMALL)
     assert figures["steps"] == 4 and "draft_model" in zoo.load_pair(target, tmp_path).drafters
     assert lines[0].startswith("0.001 minutes: 0.0 to load")
     extended = r"\d+ texts, dropped .*; [1-9]\d* tokens of answers; the time is extended, as \d+ are missing"
     assert any(re.fullmatch(extended, line) for line in lines)
     before, after = next(line for line in lines if "; after the last" in line).split("; after the last")
-    assert before.startswith("before the first step: accepted when greedy 0.") and "accepted when greedy 0." in after
+    assert before.startswith("before the first step: accepted when greedy 0.")
+    assert "accepted when greedy 0." in after
 
 
 def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, archive, tmp_path, quick) -> None:
@@ -483,10 +479,8 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
 
 
 def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("specdec.training.writing.is_varied", lambda tokens: False)
-    monkeypatch.setattr("specdec.training.writing.MAX_ANSWER", 8)
-    monkeypatch.setattr("specdec.training.train.HOPELESS", 20)
-    monkeypatch.setattr("specdec.training.writing.rows_that_fit", lambda *_: 16)
+    change(monkeypatch, writing__is_varied=lambda tokens: False, writing__MAX_ANSWER=8)
+    change(monkeypatch, writing__rows_that_fit=lambda *_: 16, train__HOPELESS=20)
     wanted = r"at least 1,000 tokens of answers .*, but only 0 .*dropped: \d+ loops; give --prompts, or more --minutes"
     with pytest.raises(Refused, match=wanted):
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)

@@ -10,6 +10,7 @@ import pytest
 
 from specdec.ui.session import session
 from tests import toyrun
+from tests.page import test_line
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -37,13 +38,12 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
 OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
   return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""
 LOAD = "(log) => document.querySelector('.sd-player').load(log)"
+LOG = "document.querySelector('.sd-player').log()"
 
 
 class Chromium:
     """A browser, and one page of it that tests open in turn: a browser that has read our scripts opens them in a third
     of the time. A second page beside it, or one that needs what a page cannot change, has a context of its own."""
-
-    CHANGEABLE = ("reduced_motion", "forced_colors")
 
     def __init__(self, browser):
         self.browser = browser
@@ -52,16 +52,17 @@ class Chromium:
         self.taken = False
 
     @contextmanager
-    def opened(self, address, width, height, options):
+    def opened(self, address, width, height, reduced_motion="reduce", **options):
         """A page as a new visitor has it: nothing stored, the pointer nowhere."""
-        if self.taken or set(options) - set(self.CHANGEABLE):
-            context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+        size = {"width": width, "height": height}
+        if self.taken or options:
+            context = self.browser.new_context(viewport=size, reduced_motion=reduced_motion, **options)
             yield context.new_page()
             context.close()
             return
         self.taken, page = True, self.page
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(**{name: options.get(name, "null") for name in self.CHANGEABLE})
+        page.set_viewport_size(size)
+        page.emulate_media(reduced_motion=reduced_motion)
         page.mouse.move(0, 0)
         page.goto(address + "manifest.json")
         page.evaluate("sessionStorage.clear(); localStorage.clear()")
@@ -75,15 +76,12 @@ class Chromium:
 def pages(chromium, address):
     """Opens the page; afterwards nothing may have gone wrong or have been fetched from elsewhere."""
     complaints = []
-    watched = listeners(complaints, lambda url: url.startswith((address, "data:", "blob:")))
     with ExitStack() as stack:
 
-        def opener(width=1280, height=900, query="", **options):
-            page = stack.enter_context(chromium.opened(address, width, height, options))
-            page.set_default_timeout(PATIENCE)
-            for event, listener in watched.items():
-                page.on(event, listener)
-                stack.callback(page.remove_listener, event, listener)
+        def opener(width=1280, height=800, query="", **options):
+            page = stack.enter_context(chromium.opened(address, width, height, **options))
+            for listener in watch(page, complaints, lambda url: url.startswith((address, "data:", "blob:"))).items():
+                stack.callback(page.remove_listener, *listener)
             page.goto(address + query)
             page.wait_for_selector("#first", state="detached")  # Gradio has taken over
             page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")  # maybe on a tab not shown
@@ -93,14 +91,18 @@ def pages(chromium, address):
     assert complaints == [], complaints
 
 
-def listeners(complaints, is_ours, levels=("error",)):
-    """What notes whatever goes wrong on a page, or is fetched from elsewhere."""
-    return {
+def watch(page, complaints, is_ours, levels=("error",)):
+    """Notes whatever goes wrong on a page, or is fetched from elsewhere; returns what listens."""
+    page.set_default_timeout(PATIENCE)
+    listeners = {
         "pageerror": lambda error: complaints.append(f"page error: {error}"),
         "console": lambda said: complaints.append(said.text) if said.type in levels else None,
         "dialog": lambda dialog: (complaints.append("a token ran as code"), dialog.dismiss()),
         "request": lambda sent: is_ours(sent.url) or complaints.append(sent.url),
     }
+    for listener in listeners.items():
+        page.on(*listener)
+    return listeners
 
 
 def wait_for(page, name):
@@ -129,10 +131,12 @@ def tokens(page, lane):
 
 
 def until_free():
-    deadline = time.monotonic() + PATIENCE / 1000
-    while session.turns.busy():
-        assert time.monotonic() < deadline, "the machine was never given back"
-        time.sleep(0.1)
+    test_line.until(lambda: not session.turns.busy())
+
+
+def stop(page):
+    page.click("#stop")
+    page.wait_for_selector("#run:enabled")
 
 
 def step(page, times=1):
@@ -153,9 +157,6 @@ class SlowEngine:
                 yield event
         finally:
             self.closed += 1
-
-    def describe(self):
-        return {"target": {"parameters": 1_000_000}, "draft_model": {"parameters": 100_000}}
 
 
 def slowed(log):
@@ -199,6 +200,11 @@ def open_fold(page, heading):
     if fold.get_attribute("open") is None:
         fold.locator("> summary").click()
     return fold
+
+
+def press_tab(page, name):
+    page.locator(f"#{name}-button").click()
+    expect(page.locator(f"#{name}")).to_be_visible()
 
 
 def unfold(page, what):

@@ -1,5 +1,7 @@
 """One app and one browser for all files that run in this process."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from specdec.ui import recorded, results
@@ -67,6 +69,11 @@ def open_page(browser, address):
         yield opener
 
 
+@pytest.fixture
+def page(open_page):
+    return open_page()
+
+
 WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatMap((one) => {
     const { x, y, width } = document.querySelector(one).getBoundingClientRect();
     return [x, y, width].map(Math.round);
@@ -77,11 +84,11 @@ WHERE = """() => [".sd-head h1", "[data-part=stage]", "[data-part=lane0]"].flatM
 def early(browser, address):
     """Opens the page while Gradio's scripts are held back; the function beside the page lets them come: then nothing
     may move."""
-    contexts = []
+    contexts = ExitStack()
 
     def opener(query="", width=1280, **options):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, **options))
-        page = contexts[-1].new_page()
+        context = browser.new_context(viewport={"width": width, "height": 800}, **options)
+        page = contexts.enter_context(context).new_page()
         page.set_default_timeout(chrome.PATIENCE)
         page.route("**/assets/*.js", lambda route: None)  # held until `unroute`
         page.goto(address + query, wait_until="commit")
@@ -96,6 +103,5 @@ def early(browser, address):
 
         return page, release
 
-    yield opener
-    for context in contexts:
-        context.close()
+    with contexts:
+        yield opener

@@ -9,16 +9,15 @@ from dataclasses import replace
 import pytest
 
 from specdec.traces.file import Trace
-from specdec.ui.session import session
 from specdec.ui.tabs import labels
 from specdec.ui.text import ASSETS, strings
 from tests import toyrun
 from tests.page.browser import chrome
-from tests.page.browser.chrome import expect, LOAD, part, says, slowed, step, tokens, until, wait_for, WHOLE
+from tests.page.browser.chrome import expect, LOAD, part, press_tab, says, slowed, step, tokens, until, wait_for, WHOLE
 
 
 def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_page):
-    page = open_page(locale="en-GB")  # a context of its own, for its clock
+    page = open_page(locale="en-GB", reduced_motion="no-preference")  # a context of its own, for its clock
     page.clock.install()
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")
     expect(part(page, "otherSettings")).to_be_hidden()  # whatever the page chose is what the default asks for
@@ -51,8 +50,7 @@ def test_it_plays_before_gradio_is_there_and_goes_on_in_its_page_where_it_stood(
     assert page.evaluate("document.activeElement.dataset.part") == "next"
 
 
-def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for_and_no_token_runs_as_code(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
+def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for_and_no_token_runs_as_code(page):
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
     lane = part(page, "lane0")
@@ -76,8 +74,7 @@ def test_a_lane_reads_as_prose_until_all_of_it_is_asked_for_and_no_token_runs_as
     expect(part(page, "card")).to_be_visible()
 
 
-def test_keys_step_by_cycle_and_set_the_speed(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_keys_step_by_cycle_and_set_the_speed(page):
     page.focus("[data-part=stage]")
     page.keyboard.press("Home")
     step(page)
@@ -94,8 +91,7 @@ def test_keys_step_by_cycle_and_set_the_speed(open_page):
 
 
 @pytest.mark.long
-def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(page):
     expect(page.locator(".sd-skip")).not_to_be_empty()  # the script that moves between tabs has begun
     page.locator("#race-button").focus()
     way = (("ArrowRight", "step"), ("ArrowRight", "lossless"), ("End", "guide"), ("ArrowRight", "race"))
@@ -108,8 +104,7 @@ def test_the_tabs_are_one_stop_and_follow_the_arrow_keys(open_page):
     assert page.evaluate("document.activeElement.getAttribute('role')") != "tab"
 
 
-def test_a_cycle_is_taken_apart_in_one_screen_and_another_coin_changes_its_verdict(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
+def test_a_cycle_is_taken_apart_in_one_screen_and_another_coin_changes_its_verdict(page):
     page.get_by_role("button", name="Take this decision apart").click()
     page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     here = page.locator(".sd-steps [aria-current]")
@@ -138,8 +133,7 @@ def test_a_cycle_is_taken_apart_in_one_screen_and_another_coin_changes_its_verdi
     expect(tells).to_contain_text("own2")  # the sentence names the target's own token
 
 
-def test_step_begins_on_a_run_in_which_coins_decide(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_step_begins_on_a_run_in_which_coins_decide(page):
     page.evaluate("document.querySelector('.sd-player').run().lanes.speculative.started.params.temperature = 0")
     page.locator("#step-button").click()
     expect(page.locator(".sd-step [data-part=hint]")).to_contain_text("with sampling")
@@ -153,7 +147,7 @@ def test_step_begins_on_a_run_in_which_coins_decide(open_page):
 
 
 def test_enter_runs_the_real_models(open_page):
-    page = open_page()
+    page = open_page(reduced_motion="no-preference")
     page.press("#prompt textarea", "Enter")
     page.wait_for_selector("[data-source=live]")
     page.click("[data-slow='1']")
@@ -165,16 +159,14 @@ def test_enter_runs_the_real_models(open_page):
     expect(part(page, "prompt")).to_have_text(page.input_value("#prompt textarea"))
 
 
-def test_stop_keeps_the_text_and_frees_the_machine(open_page, monkeypatch):
+def test_stop_keeps_the_text_and_frees_the_machine(page, toy_engine):
     engine = chrome.SlowEngine()
-    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
-    page = open_page(reduced_motion="reduce")
+    toy_engine(engine.race)
     page.click("#run")
     page.wait_for_selector("[data-source=live]")
     expect(tokens(page, 0).nth(3)).to_be_visible()
     expect(page.locator(".sd-pills").first).to_have_attribute("inert", "")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    chrome.stop(page)
     expect(page.locator(".sd-pills[inert]")).to_have_count(0)
     wait_for(page, "done")
     assert tokens(page, 0).count() > 3
@@ -194,12 +186,7 @@ def longest_rejection():
     return Trace(toyrun.header(), events).dumps()
 
 
-def test_the_longest_sentences_are_there_in_full(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
-    page.evaluate(LOAD, slowed((ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8")))
-    page.press("[data-part=stage]", "End")
-    expect(says(page)).to_contain_text("Slower than plain decoding here")
-    assert says(page).evaluate(WHOLE)
+def test_the_longest_sentence_is_there_in_full(page):
     page.evaluate(LOAD, longest_rejection())
     page.press("[data-part=stage]", "Home")
     step(page)
@@ -218,8 +205,8 @@ def test_the_longest_sentences_are_there_in_full(open_page):
     ],
 )
 def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, width, run, slower):
-    page = open_page(width, 800, reduced_motion="reduce")
-    log = (ASSETS / f"traces/{run}.jsonl").read_text(encoding="utf-8")
+    page = open_page(width, 800)
+    log = (ASSETS / f"traces/{run}.jsonl").read_text("utf-8")
     page.evaluate(LOAD, slowed(log) if slower else log)
     for key in ("Home", *["ArrowRight"] * 12, "End"):
         page.press("[data-part=stage]", key)
@@ -231,12 +218,11 @@ def test_every_sentence_is_whole_and_its_two_links_stand_together(open_page, wid
 
 
 @pytest.mark.long
-def test_what_is_recorded_of_smollm2_is_named_in_full_and_shows_no_template(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.evaluate(LOAD, (ASSETS / "traces/tips.jsonl").read_text(encoding="utf-8"))
+def test_what_is_recorded_of_smollm2_is_named_in_full_and_shows_no_template(page):
+    page.evaluate(LOAD, (ASSETS / "traces/tips.jsonl").read_text("utf-8"))
     assert strings("player")["meta"]["unpacked"] in part(page, "meta").text_content()
     assert part(page, "sub0").get_attribute("title") == part(page, "sub0").text_content() != ""
-    page.get_by_role("tab", name="Step through").click()
+    press_tab(page, "step")
     whole = page.locator(".sd-step .sd-whole")
     expect(whole).to_contain_text("three tips")
     assert "<|im_start|>" in whole.text_content() and "<|im_start|>" not in whole.inner_text()

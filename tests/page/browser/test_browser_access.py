@@ -58,15 +58,14 @@ def each_tab(page):
 
 @pytest.mark.parametrize(("theme", "width", "rules"), [("dark", 1280, []), ("light", 360, ["color-contrast"])])
 def test_axe_finds_nothing_in_all_of_it(open_page, theme, width, rules):
-    page = open_page(width, 900, query=f"?__theme={theme}", reduced_motion="reduce")
+    page = open_page(width, 900, query=f"?__theme={theme}")
     page.press("[data-part=stage]", "End")
     expect(page.locator(".sd-stage")).to_have_css("background-color", GROUND[theme])
     for name in each_tab(page):
         assert axe_violations(page, *rules) == "", name
 
 
-def test_nothing_is_cut_off_or_needs_sideways_scrolling_and_a_finger_finds_every_target(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_nothing_is_cut_off_or_needs_sideways_scrolling_and_a_finger_finds_every_target(page):
     for name in each_tab(page):
         for width in (1280, 768, 375, 360):
             page.set_viewport_size({"width": width, "height": 900})
@@ -74,8 +73,7 @@ def test_nothing_is_cut_off_or_needs_sideways_scrolling_and_a_finger_finds_every
         assert page.evaluate(SMALL) == [], name
 
 
-def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_the_keyboard_goes_through_all_of_it_and_is_always_seen(page):
     for name in each_tab(page):
         page.evaluate("() => document.querySelectorAll('[data-visits]').forEach((node) => delete node.dataset.visits)")
         page.locator(f"#{name}-button").focus()

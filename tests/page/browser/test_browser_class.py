@@ -5,8 +5,7 @@ import pytest
 from specdec.ui import classroom
 from specdec.ui.session import session
 from specdec.ui.text import LANGUAGES
-from tests import toyrun
-from tests.page.browser.chrome import cut_off, expect, part, says, step, wait_for, WHOLE
+from tests.page.browser.chrome import cut_off, expect, LOG, part, says, step, wait_for, WHOLE
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +23,7 @@ def address(room, served):
 
 @pytest.fixture
 def teacher(open_page, room):
-    page = open_page(query=f"class/teacher?teach={room.secret}", reduced_motion="reduce")
+    page = open_page(query=f"class/teacher?teach={room.secret}")
     page.wait_for_selector(".sd-class:not([hidden])")
     yield page
     room.votes, room.question = {}, None
@@ -32,7 +31,7 @@ def teacher(open_page, room):
 
 @pytest.fixture
 def open_phone(open_page, teacher):
-    return lambda **more: open_page(width=375, height=740, query="class", reduced_motion="reduce", **more)
+    return lambda **more: open_page(width=375, height=740, query="class", **more)
 
 
 def moment(page):
@@ -43,25 +42,15 @@ def at_moment(phone, t):
     phone.wait_for_function("t => document.querySelector('.sd-player').moment().t === t", arg=t)
 
 
-def log(page):
-    return page.evaluate("document.querySelector('.sd-player').log()")
-
-
-def test_a_live_run_goes_to_the_class(teacher, open_phone, monkeypatch):
-    runs = []
-
-    def race(*_, **__):
-        runs.append(1)
-        yield from toyrun.events()
-
-    monkeypatch.setattr(session, "process", toyrun.Engine(race))
+def test_a_live_run_goes_to_the_class(teacher, open_phone, toy_engine):
+    toy_engine()
     phones = [open_phone(), open_phone()]
     teacher.locator("#run").click()
     for phone in phones:
         expect(phone.locator(".sd-badge")).to_have_text("Ran live")
         wait_for(phone, "done")
-        assert log(phone) == log(teacher)
-    assert runs == [1]
+        assert phone.evaluate(LOG) == teacher.evaluate(LOG)
+    assert len(session.process.targets) == 1
 
 
 def test_a_phone_leaves_and_returns(teacher, open_phone):
@@ -78,10 +67,10 @@ def test_a_phone_leaves_and_returns(teacher, open_phone):
     teacher.get_by_role("button", name="Facts").click()  # another run: theirs stays until they come back
     teacher.wait_for_selector(".sd-player .sd-tree", state="attached")
     phone.wait_for_timeout(600)
-    assert log(phone) != log(teacher)
+    assert phone.evaluate(LOG) != teacher.evaluate(LOG)
     phone.get_by_role("button", name="Follow the class").click()
     at_moment(phone, moment(teacher)["t"])
-    assert log(phone) == log(teacher) and not part(phone, "play").is_visible()
+    assert phone.evaluate(LOG) == teacher.evaluate(LOG) and not part(phone, "play").is_visible()
 
 
 def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(teacher, open_phone):
@@ -108,31 +97,22 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     assert time["y"] + time["height"] <= transport["y"]
 
 
-def test_the_invitation_folds_to_its_line_once_no_more_phones_come(teacher, open_phone):
+def test_the_invitation_folds_to_its_line_once_no_more_phones_come(open_page, open_phone, room):
+    teacher = open_page(query=f"class/teacher?teach={room.secret}")  # beside the other, for its clock
+    teacher.clock.install()
     invitation = teacher.locator(".sd-class details")
     code = teacher.locator(".sd-cl-qr")
     open_phone()
     expect(teacher.locator(".sd-class [data-part=joined]")).to_have_text("1 phone is here")
     assert invitation.evaluate("one => one.open")  # the next one scans the code
+    teacher.clock.fast_forward(15_000)
     expect(code).to_be_hidden()
     expect(invitation.locator(".sd-cl-short")).to_contain_text("/class")
 
 
-@pytest.fixture
-def refused_page(browser, address):
-    """Opens a page to which the app will say no, so that its console may tell of errors."""
-    with browser.new_context(reduced_motion="reduce") as context:
-
-        def opener(query):
-            page = context.new_page()
-            page.goto(address + query)
-            return page
-
-        yield opener
-
-
-def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page, room, monkeypatch):
-    teacher = refused_page(f"class/teacher?teach={room.secret}")
+def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(browser, address, room, monkeypatch):
+    teacher = browser.browser.new_page(reduced_motion="reduce")  # whose console may tell of what the app refuses
+    teacher.goto(f"{address}class/teacher?teach={room.secret}")
     teacher.wait_for_selector(".sd-class:not([hidden])")
     posts, streams = [], []
     seen = {"/class/teach": posts, "/class/events": streams}
@@ -148,6 +128,7 @@ def test_after_a_restart_the_teachers_page_says_so_and_asks_no_more(refused_page
         teacher.wait_for_timeout(400)
     assert posts == [] and streams == []
     expect(said).to_contain_text("The terminal prints the right one")
+    teacher.close()
 
 
 def test_a_phone_follows_and_votes(teacher, open_phone):

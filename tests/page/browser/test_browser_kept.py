@@ -7,11 +7,12 @@ import pytest
 
 from specdec.traces.file import Trace
 from specdec.ui.components.traces import standalone
-from specdec.ui.session import session
 from specdec.ui.tabs import labels
-from specdec.ui.text import speaking, strings
+from specdec.ui.text import strings
 from tests import toyrun
-from tests.page.browser.chrome import expect, listeners, part, PATIENCE, says, settings, step, unfold, until, wait_for
+from tests.page.browser import chrome
+from tests.page.browser.chrome import expect, LOAD, part, press_tab, says, settings, step, wait_for
+from tests.page.browser.test_browser_access import DRAWN
 from tests.page.test_traces import FACTS, STORY, tampered
 
 pytestmark = pytest.mark.long
@@ -23,20 +24,19 @@ def addressed(page, *parts):
         page.wait_for_function("part => location.search.includes(part)", arg=one)
 
 
-def test_settings_run_and_tab_outlive_a_reload_and_another_language(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
-    page = open_page(reduced_motion="reduce")
+def test_settings_run_and_tab_outlive_a_reload_and_another_language(page, toy_engine):
+    toy_engine()
     page.locator("#prompt textarea").fill("My own words")
     page.locator("#run").click()
     expect(page.locator(".sd-badge").first).to_have_text("Ran live")
     wait_for(page, "done")
     settings(page)
     page.get_by_label("Seed").fill("41")
-    page.get_by_role("tab", name="Theory").click()
+    press_tab(page, "theory")
     addressed(page, "prompt=My+own+words", "seed=41", "tab=theory")
     page.reload()
     page.get_by_role("tab", name="Theory", selected=True).wait_for()
-    page.get_by_role("tab", name="Race").click()
+    press_tab(page, "race")
     expect(page.locator("#prompt textarea")).to_have_value("My own words")
     expect(page.get_by_label("Seed")).to_have_value("41")
     expect(page.locator(".sd-badge").first).to_have_text("Recorded")  # it goes on no more
@@ -50,11 +50,10 @@ def test_settings_run_and_tab_outlive_a_reload_and_another_language(open_page, m
     assert "lang=zh" in page.url
 
 
-def test_back_and_forward_walk_through_the_tabs(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Theory").click()
+def test_back_and_forward_walk_through_the_tabs(page):
+    press_tab(page, "theory")
     addressed(page, "tab=theory")
-    page.get_by_role("tab", name="Guide").click()
+    press_tab(page, "guide")
     addressed(page, "tab=guide")
     page.go_back()
     page.get_by_role("tab", name="Theory", selected=True).wait_for()
@@ -89,57 +88,38 @@ def left_in_english(page):
 
 
 def test_the_whole_page_is_chinese_and_fits(open_page):
-    page = open_page(query="?lang=zh", locale="zh-CN", reduced_motion="reduce")
+    page = open_page(query="?lang=zh", locale="zh-CN")
     assert page.title() == "specdec · 亲眼看推测解码"
     assert page.evaluate("document.documentElement.lang") == "zh-CN"
-    with speaking("zh"):
-        tabs = list(labels().values())[:-1]  # the Guide names tools and papers in English
-    for name in tabs:
-        page.get_by_role("tab", name=name).click()
-        page.wait_for_timeout(1500)
-        assert left_in_english(page) == set(), name
+    for name in [*labels()][:-1]:  # the Guide names tools and papers in English
+        page.locator(f"#{name}-button").click()
+        page.wait_for_selector(DRAWN.get(name, (".sd-stage",))[0])
         for width in (360, 1280):
             page.set_viewport_size({"width": width, "height": 900})
             page.wait_for_function(FITS)  # charts are drawn anew
-    page.get_by_role("tab", name="竞速").click()
+        assert left_in_english(page) == set(), name
+    press_tab(page, "race")
     expect(page.locator(".sd-badge").first).to_have_text("录制")
     expect(says(page)).to_contain_text("第一次拒绝")
     page.hover("[data-part=lane0] .sd-rejected:not(.sd-future)")
     assert "硬币 u" in page.inner_text("[data-part=card]")
-    unfold(page, "deeds")
+    chrome.unfold(page, "deeds")
     page.get_by_role("button", name="核查", exact=True).click()
     expect(said(page)).to_contain_text("核查")
     assert left_in_english(page) == set()
 
 
-@pytest.fixture
-def alone(browser, tmp_path):
-    """Opens a standalone page from its file, without a network; afterwards nothing may have gone wrong."""
+def test_a_standalone_page_plays_from_its_file(browser, tmp_path):
+    (tmp_path / "run.html").write_text(standalone(toyrun.trace()), encoding="utf-8")
     complaints, asked = [], []
-    context = browser.new_context(offline=True, reduced_motion="no-preference")
-    context.clock.install()
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    watched = listeners(complaints, lambda url: asked.append(url) or url[:5] in ("file:", "blob:"))
-    for event, listener in watched.items():
-        page.on(event, listener)
-
-    def opener(trace):
-        (tmp_path / "run.html").write_text(standalone(trace), encoding="utf-8")
-        page.goto((tmp_path / "run.html").as_uri())
-        return page
-
-    yield opener
-    context.close()
-    assert complaints == [] and asked
-
-
-def test_a_standalone_page_plays_from_its_file(alone):
-    page = alone(toyrun.trace())
-    until(page, "first-rejection")  # by itself
+    page = browser.browser.new_page(offline=True, reduced_motion="no-preference")
+    page.context.clock.install()
+    chrome.watch(page, complaints, lambda url: asked.append(url) or url[:5] in ("file:", "blob:"))
+    page.goto((tmp_path / "run.html").as_uri())
+    chrome.until(page, "first-rejection")  # by itself
     assert part(page, "pace").inner_text() == "goes on in a moment"
     page.click("[data-slow='1']")  # and at once by a press of a speed
-    until(page, "done")
+    chrome.until(page, "done")
     assert "Done:" in says(page).inner_text()
     part(page, "showAll").click()  # at the end what was thrown away is a tick
     assert "<script>alert(1)</script>" in page.inner_text("[data-part=lane0]")
@@ -151,6 +131,8 @@ def test_a_standalone_page_plays_from_its_file(alone):
     with page.expect_download() as saved:
         page.locator(".sd-status [data-part=download]").click()
     assert Trace.load(Path(saved.value.path())) == toyrun.trace()
+    page.close()
+    assert complaints == [] and asked
 
 
 def said(page):
@@ -158,7 +140,7 @@ def said(page):
 
 
 def press(page, button):
-    unfold(page, "deeds")
+    chrome.unfold(page, "deeds")
     page.locator(".sd-traces button", has_text=button).click()
 
 
@@ -179,8 +161,7 @@ DROP = """([name, text]) => {
 }"""
 
 
-def test_a_run_is_downloaded_and_opened_again_by_choice_and_by_dropping_it(open_page, tmp_path):
-    page = open_page(reduced_motion="reduce")
+def test_a_run_is_downloaded_and_opened_again_by_choice_and_by_dropping_it(page, tmp_path):
     with page.expect_download() as saved:
         press(page, "Download trace")
     assert re.fullmatch(r"specdec-[\w-]+\.jsonl", saved.value.suggested_filename)
@@ -203,14 +184,13 @@ def test_a_run_is_downloaded_and_opened_again_by_choice_and_by_dropping_it(open_
     page.wait_for_function("lane => document.querySelector('[data-part=lane0]').textContent !== lane", arg=lane)
     assert said(page).inner_text() == ""  # what was told of one run is not said of the next
     page.set_viewport_size({"width": 375, "height": 900})
-    page.evaluate(DROP, ["facts.jsonl", FACTS.read_text(encoding="utf-8")])
+    page.evaluate(DROP, ["facts.jsonl", FACTS.read_text("utf-8")])
     expect(said(page)).to_contain_text("audit holds")
     assert "capital of France" in page.inner_text("[data-part=lane0]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
-def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(page):
     choose(page, "Open a trace", SERVED)
     expect(said(page)).to_contain_text("audit holds")
     expect(part(page, "counted")).to_be_visible()
@@ -219,20 +199,19 @@ def test_a_run_of_a_server_opens_and_is_drawn_with_what_it_reports(open_page):
     assert f"{strings('player')['server']['unnamed']}, rejected" in unnamed.get_attribute("aria-label")
     unnamed.click()
     expect(part(page, "card")).to_contain_text(strings("player")["server"]["unnamed_tip"])
-    page.get_by_role("tab", name="Step through").click()
+    press_tab(page, "step")
     step = page.locator(".sd-step")
     expect(step).to_contain_text(strings("step")["served"]["no_q"])
     expect(step).to_contain_text(strings("step")["lacks"]["server"])
     expect(step.locator("[data-part=rule]")).to_be_disabled()
 
 
-def test_a_link_brings_the_settings_back_and_the_stage_says_that_its_run_is_another(open_page, address):
-    page = open_page(reduced_motion="reduce")
+def test_a_link_brings_the_settings_back_and_the_stage_says_that_its_run_is_another(page, open_page, address):
     press(page, "Copy link")
     copied = page.locator(".sd-traces [data-part=copy]")
     expect(copied).to_have_value(re.compile(re.escape(address) + ".*temperature=0.8"))
     asked = "?prompt=Hello+there&k=6&seed=41&temperature=1.5&rule=shared_noise&drafter=prompt_lookup"
-    other = open_page(query=asked, reduced_motion="reduce")
+    other = open_page(query=asked)
     expect(other.locator("#prompt textarea")).to_have_value("Hello there")
     for one in (other.locator(".sd-player[data-other]"), part(other, "otherSettings")):
         expect(one).to_be_visible()  # the run on show is of another prompt and of other settings
@@ -243,17 +222,17 @@ def test_a_link_brings_the_settings_back_and_the_stage_says_that_its_run_is_anot
     expect(other.get_by_label("Drafter")).to_have_value("Prompt lookup")
     expect(other.locator(".sd-rail input[type=number]").first).to_have_value("6")
     assert other.inner_text("#notice").strip() == "" and not other.is_visible("#link-notice")
-    wrong = open_page(query="?k=99&seed=5", reduced_motion="reduce")
+    wrong = open_page(query="?k=99&seed=5")
     expect(wrong.locator("#link-notice .sd-wrong")).to_contain_text("K must be a whole number from 0 to 16.")
     expect(wrong.get_by_label("Seed")).to_have_value("5")
 
 
 def test_a_link_brings_the_run_and_another_run_leaves_it(open_page, address):
-    sender = open_page()
-    sender.evaluate("(log) => document.querySelector('.sd-player').load(log)", STORY.read_text(encoding="utf-8"))
+    sender = open_page(reduced_motion="no-preference")
+    sender.evaluate(LOAD, STORY.read_text("utf-8"))
     link = sender.evaluate("document.querySelector('.sd-player').share()")
     assert link["whole"] and "#run=" in link["link"]
-    page = open_page(query=link["link"].removeprefix(address))
+    page = open_page(reduced_motion="no-preference", query=link["link"].removeprefix(address))
     expect(says(page)).to_contain_text("You were sent this run.")
     assert page.get_attribute(".sd-player", "data-state") == "done" and page.locator(".sd-finish").is_visible()
     texts = "() => ['lane0', 'lane1'].map((name) => document.querySelector(`[data-part=${name}]`).textContent)"

@@ -19,18 +19,17 @@ from specdec.ui.session import session
 from specdec.ui.text import strings
 from tests import toyrun
 from tests.page.browser import chrome
-from tests.page.browser.chrome import expect, no_engine, OVER, says, settings, tokens, until_free, wait_for
+from tests.page.browser.chrome import expect, LOG, no_engine, OVER, says, settings, stop, tokens, until_free, wait_for
 
 pytestmark = pytest.mark.long
 
 
-def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(open_page, monkeypatch):
+def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(page, toy_engine):
     def broken(*_, **__):
         yield from toyrun.events()[:20]
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(session, "process", toyrun.Engine(broken))
-    page = open_page(reduced_motion="reduce")
+    toy_engine(broken)
     before = page.inner_text("[data-part=lane0]")
     page.fill("#prompt textarea", "   ")
     page.click("#run")
@@ -45,83 +44,52 @@ def test_bad_input_and_an_engine_that_breaks_are_explained_and_lose_nothing(open
     page.wait_for_selector("#run:enabled")
 
 
-def test_a_press_below_a_run_that_lost_runs_again(open_page, monkeypatch):
-    lost, runs = Trace.loads(chrome.slowed(toyrun.trace().dumps())).events, []
-
-    def race(*asked, **_):
-        runs.append(asked)
-        yield from lost
-
-    monkeypatch.setattr(session, "process", toyrun.Engine(race))
-    page = open_page(reduced_motion="reduce")
+def test_a_press_below_a_run_that_lost_runs_again(page, toy_engine):
+    lost = Trace.loads(chrome.slowed(toyrun.trace().dumps())).events
+    engine = toy_engine(lambda request: iter(lost))
     page.click("#run")
     press = says(page).locator("button.sd-btn")
     expect(press).to_be_visible()
-    assert len(runs) == 1
+    assert len(engine.targets) == 1
     press.click()
     for _ in range(100):
-        if len(runs) < 2:
+        if len(engine.targets) < 2:
             page.wait_for_timeout(100)
-    assert len(runs) == 2
+    assert len(engine.targets) == 2
 
 
-def test_enter_right_after_stop_runs_again(open_page, monkeypatch):
-    engine, runs = chrome.SlowEngine(), []
-
-    def race(*_, **__):
-        runs.append(1)
-        yield from engine.race()
-
-    monkeypatch.setattr(session, "process", toyrun.Engine(race))
-    page = open_page(reduced_motion="reduce")
+def test_enter_right_after_stop_runs_again(page, toy_engine):
+    toy_engine(chrome.SlowEngine().race)
     page.click("#run")
     expect(tokens(page, 0).nth(3)).to_be_visible()
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    stop(page)
     page.evaluate("document.querySelector('.sd-player').run().closed = false")  # the stage does not know yet
     page.press("#prompt textarea", "Enter")
     page.wait_for_selector("#stop:enabled")
     expect(page.locator(".sd-badge")).to_have_text("Live")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
-    assert len(runs) == 2
+    stop(page)
+    assert len(session.process.targets) == 2
     until_free()
 
 
-@pytest.fixture
-def busy(monkeypatch):
+def test_who_waits_sees_the_place_and_leaves_by_stop(page, open_page, toy_engine):
+    toy_engine(chrome.SlowEngine().race)
     until_free()  # the run of a page that has just been closed may still leave
-    engine = chrome.SlowEngine()
-    monkeypatch.setattr(session, "process", toyrun.Engine(engine.race))
-    ticket = session.turns.join("run")
-    assert session.turns.poll(ticket) is None
-    held = [ticket]
-
-    def free():
-        while held:
-            session.turns.leave(held.pop())
-
-    yield free
-    free()
-
-
-def test_who_waits_sees_the_place_and_leaves_by_stop(open_page, busy):
-    page, other = open_page(reduced_motion="reduce"), open_page(reduced_motion="reduce")
-    page.click("#run")
-    expect(page.locator("#notice")).to_contain_text("1 before you: about")
-    before = page.locator("[data-part=lane0]").inner_text()
-    assert page.locator("[data-source=live]").count() == 0 and before  # the stage stays as it was
-    other.click("#run")
-    expect(other.locator("#notice")).to_contain_text("2 before you: about")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
-    expect(page.locator("#notice")).to_contain_text(strings("page")["notice"]["left"])
-    expect(other.locator("#notice")).to_contain_text("1 before you: about")
-    busy()
+    other = open_page()
+    with session.place_in_line("run") as ticket:
+        assert session.turns.poll(ticket) is None
+        page.click("#run")
+        expect(page.locator("#notice")).to_contain_text("1 before you: about")
+        before = page.locator("[data-part=lane0]").inner_text()
+        assert page.locator("[data-source=live]").count() == 0 and before  # the stage stays as it was
+        other.click("#run")
+        expect(other.locator("#notice")).to_contain_text("2 before you: about")
+        stop(page)
+        expect(page.locator("#notice")).to_contain_text(strings("page")["notice"]["left"])
+        expect(other.locator("#notice")).to_contain_text("1 before you: about")
     other.wait_for_selector("[data-source=live]")
     expect(tokens(other, 0).nth(3)).to_be_visible()
-    other.click("#stop")
-    other.wait_for_selector("#run:enabled")
+    stop(other)
     until_free()
 
 
@@ -157,7 +125,7 @@ STANDS = """(parts) => ["#prompt textarea", ".sd-lid", ...parts.map((one) => `[d
 def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypatch, width):
     engine = SteppedEngine(Step("load"), Step("read", 128, 900, text="speculative"))
     monkeypatch.setattr(session, "process", engine)
-    page = open_page(width, 900, reduced_motion="reduce")
+    page = open_page(width, 900)
     expect(page.locator(".sd-lid").first).to_contain_text("Settings")  # the lids are the last to be drawn
     line, before = page.locator("#notice p"), page.evaluate(STANDS, PLACES)
     page.click("#run")
@@ -176,27 +144,24 @@ def test_nothing_moves_when_a_status_comes_changes_and_goes(open_page, monkeypat
     expect(line).to_be_empty()
 
 
-def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(open_page, monkeypatch):
+def test_a_run_stopped_while_its_prompt_is_read_claims_no_text(page, monkeypatch):
     monkeypatch.setattr(session, "process", SteppedEngine(Step("read", 128, 900, text="speculative")))
-    page = open_page(reduced_motion="reduce")
     page.click("#run")
     expect(page.locator("#notice p")).to_contain_text("4 drafted per cycle")
     session.process.next.set()
     expect(page.locator("#notice p")).to_contain_text("128 of 900")
-    page.click("#stop")
-    page.wait_for_selector("#run:enabled")
+    stop(page)
     expect(page.locator("#notice p")).to_have_text("Run live starts another.")
     expect(says(page)).to_have_text("Stopped before the first token.")
     expect(page.locator("[data-part=play]")).to_be_disabled()
     assert page.inner_text(".sd-badge") == "Ran live"
 
 
-LOG = "document.querySelector('.sd-player').log()"
 TEXT = "The fox said to the moon"
 
 
-def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
+def test_a_run_here_is_that_of_pythons_engine_and_asks_the_app_for_files_alone(open_page, toy_engine):
+    toy_engine(no_engine)
     page, sent = open_page(query="?drafter=draft_model&k=3&temperature=1&max_tokens=32&seed=7"), []
     settings(page, advanced=True)
     page.locator("#engine").get_by_label("This browser").check()

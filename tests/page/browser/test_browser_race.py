@@ -9,7 +9,6 @@ import pytest
 from specdec.events import Finished
 from specdec.traces.file import Trace
 from specdec.ui import recorded
-from specdec.ui.session import session
 from specdec.ui.text import ASSETS
 from tests import toyrun
 from tests.page.browser.chrome import expect, LOAD, part, play_recorded, says, step, wait_for
@@ -44,7 +43,7 @@ UNSTYLED = """() => [...document.querySelectorAll(".sd-player svg :is(path, rect
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
 def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame(open_page, width, height):
-    page = open_page(width, height, reduced_motion="reduce")
+    page = open_page(width, height)
     page.evaluate(LOAD, Trace(toyrun.header(), tuple(toyrun.events(cycles=40, tokens=100))).dumps())
     first = None
     for share in (0, 0.01, 0.1, 0.3, 0.6, 0.9, 1):
@@ -62,7 +61,7 @@ def test_lanes_charts_and_run_are_in_the_window_from_the_first_to_the_last_frame
 
 
 def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab_that_is_open(open_page):
-    page = open_page(375, 812, reduced_motion="reduce")
+    page = open_page(375, 812)
     page.fill("#prompt textarea", "Write a Python function that computes the sum of a list.")  # two lines
     expect(part(page, "tour")).to_be_visible()  # below the stage
     expect(page.locator(".sd-pill").first).to_be_in_viewport(ratio=1)
@@ -88,8 +87,8 @@ def test_a_phone_shows_the_text_and_the_timeline_above_the_transport_and_the_tab
 
 
 def test_every_draft_of_a_cycle_is_in_the_picture_of_the_narrowest_phone(open_page):
-    page = open_page(320, 640, reduced_motion="reduce")
-    page.evaluate(LOAD, (ASSETS / "traces" / "tips.jsonl").read_text(encoding="utf-8"))
+    page = open_page(320, 640)
+    page.evaluate(LOAD, (ASSETS / "traces" / "tips.jsonl").read_text("utf-8"))
     page.press("[data-part=stage]", "Home")
     for _ in range(10):
         step(page)
@@ -97,9 +96,8 @@ def test_every_draft_of_a_cycle_is_in_the_picture_of_the_narrowest_phone(open_pa
         assert page.locator(".sd-flow > [data-place]:visible").count() == 4
 
 
-def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
-    log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text(encoding="utf-8")
+def test_the_first_run_is_never_behind_and_ends_twice_as_fast(page):
+    log = (ASSETS / "traces" / f"{recorded.FIRST[0]}.jsonl").read_text("utf-8")
     page.evaluate(LOAD, log)
     told, first, names = [], None, set()
     for i in range(41):
@@ -120,8 +118,7 @@ def test_the_first_run_is_never_behind_and_ends_twice_as_fast(open_page):
     assert len(wanted) == 2 and all(text in "".join(page.evaluate(WRITTEN).split()) for text in wanted)
 
 
-def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_token_and_a_figure_explain_themselves_by_mouse_and_by_keyboard(page):
     card = part(page, "card")
     page.hover("[data-part=lane0] .sd-rejected:not(.sd-future)")
     expect(card).to_contain_text("Coin u")
@@ -147,8 +144,7 @@ def tab_to_a_token(page):
     raise AssertionError("no token has a place in the tab order")
 
 
-def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_past(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_past(page):
     play_recorded(page, "Facts")
     step(page)
     assert page.locator(".sd-tree .sd-tok:visible").count() == 3  # as prose the path alone
@@ -170,8 +166,7 @@ def test_a_tree_hangs_its_siblings_below_each_other_and_leaves_its_path_when_pas
     assert tree.count() == 1 and tree.locator(".sd-tok:visible").count() == 8
 
 
-def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_lossy_rule_is_labelled_wherever_its_run_is(page):
     assert page.locator(".sd-tag:visible").count() == 0
     play_recorded(page, "Code")
     for moment, reached in (("Home", "paused"), ("End", "done")):
@@ -183,9 +178,9 @@ def test_a_lossy_rule_is_labelled_wherever_its_run_is(open_page):
     expect(part(page, "foot")).to_contain_text("ran on the GPU step by step, not as captured graphs: a toy.")
 
 
-def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine())
-    page, header = open_page(reduced_motion="reduce"), toyrun.header("live")
+def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(page, toy_engine):
+    toy_engine()
+    header = toyrun.header("live")
     busy = replace(header, machine=header.machine | {"busy": True}, run="busy")
     page.evaluate(LOAD, Trace(busy, tuple(toyrun.events())).dumps())
     wait_for(page, "done")
@@ -200,8 +195,7 @@ def test_a_busy_machine_spoils_the_clock_alone_and_one_press_measures_again(open
     assert page.evaluate("document.querySelector('.sd-player').run().header.prompt") == busy.prompt
 
 
-def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_the_end_is_a_picture_to_keep_and_a_long_text_stays_in_its_box(page):
     page.press("[data-part=stage]", "End")
     wait_for(page, "done")
     assert page.inner_text(".sd-finish h2").endswith("passes instead of 14, same odds")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,7 +13,7 @@ from specdec.ui import site
 from specdec.ui.tabs import labels
 from specdec.ui.text import speaking
 from tests.page.browser import chrome
-from tests.page.browser.chrome import expect
+from tests.page.browser.chrome import expect, press_tab
 from tools.bench.browsers import serving
 
 pytestmark = pytest.mark.long
@@ -40,34 +41,24 @@ def address(folder):
 
 @pytest.fixture
 def opened(browser, address):
-    complaints, contexts = [], []
+    complaints = []
+    with ExitStack() as stack:
 
-    def opener(where=address, width=1280, height=800, **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(chrome.PATIENCE)
-        ours = "file:" if where.startswith("file:") else where.split("some/path")[0], "data:", "blob:"
-        watched = chrome.listeners(complaints, lambda url: url.startswith(ours), ("error", "warning"))
-        for event, listener in watched.items():
-            page.on(event, listener)
-        page.goto(where)
-        page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
-        return page
+        def opener(where=address, width=1280, height=800, **options):
+            context = browser.new_context(viewport={"width": width, "height": height}, **options)
+            page = stack.enter_context(context).new_page()
+            ours = "file:" if where.startswith("file:") else where.split("some/path")[0], "data:", "blob:"
+            chrome.watch(page, complaints, lambda url: url.startswith(ours), ("error", "warning"))
+            page.goto(where)
+            page.wait_for_selector(".sd-player:not([data-state=empty])", state="attached")
+            return page
 
-    yield opener
-    for context in contexts:
-        context.close()
+        yield opener
     assert complaints == []
 
 
 def unfold(page):
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
-
-
-def press_tab(page, name):
-    page.locator(f"#{name}-button").click()
-    expect(page.locator(f"#{name}")).to_be_visible()
 
 
 def test_every_tab_works_from_files(opened):
@@ -136,7 +127,7 @@ def test_links_lead_to_a_recorded_run_a_tab_and_the_other_language(opened, addre
 
 
 def log(page):
-    return [json.loads(line) for line in page.evaluate("document.querySelector('.sd-player').log()").splitlines()]
+    return [json.loads(line) for line in page.evaluate(chrome.LOG).splitlines()]
 
 
 def settle(page, prompt):
@@ -167,7 +158,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     assert header["prompt"] == "The fox said to the moon" and header["models"]["kernels"] == "wasm"
     trace = Trace.loads("\n".join(json.dumps(one) for one in (header, *events)))
     assert audit.faultless(audit.audit(trace.header.lanes, trace.events))
-    known = page.evaluate("document.querySelector('.sd-player').log()")
+    known = log(page)
     for name, value, refusal in (
         ("k", "99", "Drafted per cycle, K (0: auto): a number"),
         ("stop", "a\n" * 9, "At most 4 stop"),
@@ -184,7 +175,7 @@ def test_a_prompt_of_ones_own_runs_here_without_a_network(opened):
     field.fill("word " * 600)
     button.click()
     expect(line).to_contain_text("Shorten it")
-    assert page.evaluate("document.querySelector('.sd-player').log()") == known  # a refusal leaves what is there
+    assert log(page) == known  # a refusal leaves what is there
 
     field.fill("A long story")
     most = page.locator("#settings [name=max_tokens]")

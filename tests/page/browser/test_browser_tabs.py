@@ -5,10 +5,8 @@ import re
 
 import pytest
 
-from specdec.ui.session import session
 from specdec.ui.text import of_drafters, strings
-from tests import toyrun
-from tests.page.browser.chrome import expect, no_engine, open_fold
+from tests.page.browser.chrome import expect, no_engine, open_fold, press_tab
 
 pytestmark = pytest.mark.long
 SHORT = 2400  # pixels of the whole page: three screens of a laptop
@@ -36,8 +34,7 @@ TABS = {
 
 
 @pytest.mark.parametrize("name", TABS)
-def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(open_page, name):
-    page = open_page(1280, 800, reduced_motion="reduce")
+def test_a_tab_is_short_and_every_section_opens_by_keyboard_and_is_drawn(page, name):
     page.locator(f"#{name}-button").click()
     tab, (first, folds) = page.locator(f"#{name}"), TABS[name]
     for one in first:
@@ -69,8 +66,8 @@ def stands_at(page, cycle, sub_step):
 
 
 def test_keys_and_words_lead_from_decision_to_decision(open_page):
-    page = open_page(375, reduced_motion="reduce", query="?__theme=dark")
-    page.get_by_role("tab", name="Step through").click()
+    page = open_page(375, query="?__theme=dark")
+    press_tab(page, "step")
     page.wait_for_selector(".sd-step[data-state=ready] .sd-tells:not(:empty)")
     page.focus(".sd-step [data-part=grid]")
     for key in ("Home", "ArrowRight", "ArrowRight"):
@@ -84,7 +81,8 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     stands_at(page, "Cycle 1 of 6", "Bonus")
     page.keyboard.press("End")  # a click on a word takes no key away
     expect(page.locator(".sd-step [data-part=title]")).to_have_text("Cycle 6 of 6")
-    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole") and "${alert(1)}" in page.inner_text(".sd-whole")
+    assert "<script>alert(1)</script>" in page.inner_text(".sd-whole")
+    assert "${alert(1)}" in page.inner_text(".sd-whole")
     page.locator(".sd-step [data-name=chen]").click()
     expect(page.locator(".sd-asks").first).to_contain_text("p and q swap")
     assert "min(1, q(x)/p(x))" not in page.inner_text(".sd-asks")
@@ -93,9 +91,8 @@ def test_keys_and_words_lead_from_decision_to_decision(open_page):
     assert page.evaluate(fits)
 
 
-def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(open_page):
-    page = open_page(1280, 800, reduced_motion="reduce")
-    page.get_by_role("tab", name="Step through").click()
+def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(page):
+    press_tab(page, "step")
     page.locator(".sd-steps button", has_text="Check all").click()
     chances = page.locator(".sd-places").all_inner_texts()
     assert len(chances) > 1 and all(chances[:-1])  # under the pass that gives them
@@ -112,9 +109,8 @@ def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(open_page):
             assert (box := chart.bounding_box()) and box["y"] + box["height"] <= 800
 
 
-def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Lossless?").click()
+def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(page):
+    press_tab(page, "lossless")
     verdict, badge = (page.locator(f".sd-proof [data-part={name}]") for name in ("verdict", "badge"))
     title = verdict.locator("h2")
 
@@ -162,10 +158,10 @@ def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(op
     expect(status).to_be_empty()  # it was of another sample
 
 
-def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeypatch):
-    monkeypatch.setattr(session, "process", toyrun.Engine(no_engine))
-    page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Methods").click()
+def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, toy_engine):
+    toy_engine(no_engine)
+    page = open_page()
+    press_tab(page, "methods")
     fold = page.locator("#methods .sd-section").first
     place = fold.bounding_box()["y"]
     page.wait_for_selector("#methods .js-plotly-plot")
@@ -188,9 +184,8 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, monkeyp
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
 
 
-def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the_costs_of_a_place(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Theory").click()
+def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the_costs_of_a_place(page):
+    press_tab(page, "theory")
 
     def part(name):
         return page.locator(f".sd-theory [data-part={name}]")
@@ -246,8 +241,7 @@ NO_OVERLAP = """() => {
 }"""
 
 
-def test_the_row_of_tabs_stays_in_its_place(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_the_row_of_tabs_stays_in_its_place(page):
     for width, height in ((1920, 1080), (1280, 800), (768, 1024), (375, 812)):
         page.set_viewport_size({"width": width, "height": height})
         places = set()
@@ -259,7 +253,7 @@ def test_the_row_of_tabs_stays_in_its_place(open_page):
 
 
 def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page):
-    page = open_page(375, 812, query="?tab=guide#quiz", reduced_motion="reduce")
+    page = open_page(375, 812, query="?tab=guide#quiz")
     page.locator(".sd-gd-quiz input").first.check()
     expect(page.locator(".sd-gd-why").first).to_contain_text("Not quite. 4: Three drafts and the bonus token.")
     folds = page.locator("[data-section] > .sd-fold")
@@ -267,7 +261,7 @@ def test_on_a_phone_the_guides_sections_fold_and_a_link_opens_its_own(open_page)
 
 
 def test_an_answer_of_the_quiz_moves_no_question(open_page):
-    page = open_page(1280, 800, query="?tab=guide#quiz", reduced_motion="reduce")
+    page = open_page(query="?tab=guide#quiz")
     heights = "(all) => all.map((one) => one.offsetHeight)"
     before = page.locator(".sd-gd-quiz li").evaluate_all(heights)
     for question in page.locator(".sd-gd-quiz li").all():
@@ -277,7 +271,7 @@ def test_an_answer_of_the_quiz_moves_no_question(open_page):
 
 
 def open_guide(page, sub_page="Ask"):
-    page.get_by_role("tab", name="Guide").click()
+    press_tab(page, "guide")
     page.locator(".sd-gd-nav").get_by_role("link", name=sub_page).click()
     page.wait_for_selector(".sd-gd-page:visible section >> nth=-1")
 
@@ -294,7 +288,7 @@ def tour(page, name):
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 740)])
 def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, height):
-    page = open_page(width, height, reduced_motion="reduce")
+    page = open_page(width, height)
     start_tour(page)
     for number, (name, told) in enumerate(STEPS.items(), start=1):
         assert tour(page, "title").inner_text() == told["title"]
@@ -316,8 +310,7 @@ def test_the_tour_shows_every_step_and_covers_none_of_them(open_page, width, hei
     assert page.get_by_role("tab", name="Race").get_attribute("aria-selected") == "true"
 
 
-def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_the_tour_goes_by_keys_and_gives_the_run_back(page):
     page.locator(".sd-pills .sd-pill", has_text="Repetitive").click()
     page.wait_for_selector("[data-part=peer]:visible")
     start_tour(page)
@@ -327,13 +320,12 @@ def test_the_tour_goes_by_keys_and_gives_the_run_back(open_page):
     page.keyboard.press("ArrowLeft")
     assert tour(page, "count").inner_text().startswith("1 of")
     page.keyboard.press("Escape")
-    page.get_by_role("tab", name="Race").click()
+    press_tab(page, "race")
     page.wait_for_selector("[data-part=peer]:visible")
 
 
-def test_the_guide_begins_with_the_tour_an_answer_opens_and_the_converter_converts(open_page):
-    page = open_page(reduced_motion="reduce")
-    page.get_by_role("tab", name="Guide").click()
+def test_the_guide_begins_with_the_tour_an_answer_opens_and_the_converter_converts(page):
+    press_tab(page, "guide")
     links = page.locator(".sd-gd-nav a")
     expect(links).to_have_text(list(strings("guide")["pages"].values()))
     tops = [page.locator(one).first.bounding_box()["y"] for one in ("#guide [data-tour]", ".sd-gd-nav", ".sd-gd-cycle")]
@@ -361,8 +353,7 @@ def test_the_guide_begins_with_the_tour_an_answer_opens_and_the_converter_conver
     assert page.get_by_role("tab", name="Theory").get_attribute("aria-selected") == "true"
 
 
-def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(open_page):
-    page = open_page(reduced_motion="reduce")
+def test_a_search_leaves_the_hits_and_any_way_out_of_it_brings_all_back(page):
     open_guide(page)
     box, answers, terms = (
         page.get_by_role("searchbox"),
