@@ -34,9 +34,12 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/* Returns how far to scroll so that `widget` is centred between `top` and `bottom` or, if too tall, begins at `top`.
- * Returns 0 if it already lies between them. */
-export function scrollDistance(/** @type {Box} */ widget, /** @type {number} */ top, /** @type {number} */ bottom) {
-  if (widget.top >= top && widget.bottom <= bottom) return 0;
-  return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);
+/** Returns how far to scroll until `widget` is visible above `bottom`: not at all if it is; else until the top of its
+ * `frame` is at the window's, if that is enough; else until the widget is in the middle. @param {Box} widget
+ * @param {number} bottom @param {{ top: number }} [frame] */
+export function scrollDistance(widget, bottom, frame) {
+  const room = bottom - 2 * MARGIN - (widget.bottom - widget.top);
+  const isEnough = (/** @type {number} */ distance) =>
+    widget.top - distance >= MARGIN && widget.bottom - distance <= bottom;
+  return [0, frame ? frame.top - MARGIN : 0].find(isEnough) ?? widget.top - MARGIN - Math.max(0, room / 2);
 }
