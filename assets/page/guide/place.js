@@ -34,9 +34,8 @@ export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widge
   return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
 }
 
-/** Returns how far to scroll until `widget` is visible above `bottom`: not at all if it is; else until the top of its
- * `frame` is at the window's, if that is enough; else until the widget is in the middle. @param {Box} widget
- * @param {number} bottom @param {{ top: number }} [frame] */
+/** Returns how far to scroll until `widget` is above `bottom`: 0 if it is, else to the top of its `frame` if that is
+ * enough, else until it is centred. @param {Box} widget @param {number} bottom @param {Box} [frame] */
 export function scrollDistance(widget, bottom, frame) {
   const room = bottom - 2 * MARGIN - (widget.bottom - widget.top);
   const isEnough = (/** @type {number} */ distance) =>

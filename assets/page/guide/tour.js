@@ -158,7 +158,7 @@ function mountTour(element, props, server, player) {
       Object.assign(view, { place, sheet });
       part.panel.dataset.place = place;
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
-      return; // what sticks to the bottom of the window moves now
+      return; // what sticks moves now
     }
     if (!widget) return;
     // Scroll to the widget again if the page moves it. When the visitor scrolls, this position stays the same.
@@ -166,8 +166,10 @@ function mountTour(element, props, server, player) {
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {
       view.hasScrolled = true;
-      const frame = widget.closest(".sd-stage")?.getBoundingClientRect(),
-        distance = scrollDistance(box, viewport.height - sheet, frame);
+      const stage = widget.closest(".sd-stage"),
+        bar = widget.closest(".sd-lanes") && stage?.querySelector(".sd-transport"), // it can cover lanes
+        bottom = Math.min(viewport.height - sheet, bar ? bar.getBoundingClientRect().top : Infinity),
+        distance = scrollDistance(box, bottom, stage?.getBoundingClientRect());
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
     /** @param {number} measured */
