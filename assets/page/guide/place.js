@@ -23,15 +23,17 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/** Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If none fits, or
- * the window is narrow, chooses "sheet", which lies along the bottom of the window. @param {Box} widget
+/** Chooses a corner where the panel covers neither `widget` nor, if possible, `keepFree`; prefers `lastPlace`. If none
+ * fits, or the window is narrow, chooses "sheet", which lies along the bottom of the window. @param {Box} widget
  * @param {{ width: number, height: number }} panel @param {{ width: number, height: number }} viewport
  * @param {string} lastPlace @param {Box} [keepFree] */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
-  const isFree = (/** @type {string} */ corner) =>
-    [widget, keepFree].every((box) => areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP)));
-  return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
+  const isApart = (/** @type {Box} */ box) => (/** @type {string} */ corner) =>
+    areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP));
+  const free = CORNERS.filter(isApart(widget)),
+    best = free.filter(isApart(keepFree));
+  return best.includes(lastPlace) ? lastPlace : (best[0] ?? free[0] ?? "sheet");
 }
 
 /** Returns how far to scroll until `widget` is above `bottom`: 0 if it is, else to the top of its `frame` if that is

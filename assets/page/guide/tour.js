@@ -158,7 +158,7 @@ function mountTour(element, props, server, player) {
       Object.assign(view, { place, sheet });
       part.panel.dataset.place = place;
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
-      return; // what sticks moves now
+      if (viewport.width < NARROW_PX) return; // what sticks moves now
     }
     if (!widget) return;
     // Scroll to the widget again if the page moves it. When the visitor scrolls, this position stays the same.
