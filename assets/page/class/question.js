@@ -122,7 +122,7 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
       html(
         "div",
         { class: "sd-cl-bar" + (i === rightIndex ? " sd-cl-right" : "") + (i === own ? " sd-cl-own" : "") },
-        html("span", {}, i === rightIndex && "✓ ", label, i === own && ` (${texts.phone.yours})`),
+        html("span", {}, i === rightIndex && "✓ ", label, i === own && texts.phone.yours),
         html("span", { class: "sd-cl-track" }, html("i", { style: `width:${(100 * counts[i]) / total}%` })),
         html("b", {}, String(counts[i])),
       ),
