@@ -296,6 +296,9 @@ interface PlayerApi {
   ended(): void;
   /** Notes that a reload brought back the run on show. */
   returned(): void;
+  /** By how much the replay is slowed down. */
+  speed(): number | "auto";
+  setSpeed(slowdown: number | "auto"): void;
   moment(): Required<Moment>;
   show(moment: Moment): void;
   moveTo(place: Element, props: Props, watch: Watch, trigger?: Trigger | null): void;

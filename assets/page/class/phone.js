@@ -148,7 +148,7 @@ export function mount(element, props, player, playerProps, handlers) {
     const isRight = vote === answer?.right,
       verdict = html("b", { class: isRight ? "sd-cl-hit" : "sd-cl-miss" }, isRight ? labels.right : labels.wrong);
     part.why.replaceChildren(
-      ...(vote == null ? [] : answer ? [verdict, " "] : [labels.voted]),
+      ...(vote == null ? [] : answer ? [verdict, labels.right.endsWith("。") ? "" : " "] : [labels.voted]),
       ...(answer ? worded.why(answer) : []),
     );
   }

@@ -11,18 +11,29 @@ const acceptChance = (/** @type {number} */ p, /** @type {number} */ q) => (q > 
 /** @param {number} p @param {number} q */
 export const quarterOfChance = (p, q) => Math.min(3, Math.floor(4 * acceptChance(p, q) + 1e-9));
 
-const isJudged = (/** @type {Draft} */ { state }) => state === "rejected" || state === "accepted",
-  isToss = (/** @type {Draft} */ draft) => isJudged(draft) && isCoinDecided(draft),
-  isWordToss = (/** @type {Draft} */ draft) => isToss(draft) && /\p{L}/u.test(draft.piece),
-  isRejected = (/** @type {Draft} */ { state }) => state === "rejected";
+const MIN_DISTANCE = 0.02, // between a chance that is asked about and the edge of a quarter
+  ROUNDING = 0.1; // the chance of p and q with two digits differs from theirs by less than that
+/** Returns how far the chance is from the nearest edge between two quarters. @param {number} p @param {number} q */
+const edgeDistance = (p, q) => Math.min(...[0.25, 0.5, 0.75].map((edge) => Math.abs(acceptChance(p, q) - edge)));
+/** Writes p and q with so many digits that these give the same quarter. @param {number} p @param {number} q */
+export const formatChances = (p, q) =>
+  [p, q].map((chance) => (edgeDistance(p, q) > ROUNDING ? formatChance(chance) : chance.toPrecision(3)));
 
-/** Returns the draft of a cycle to ask about: preferably a word that a random draw decides. @param {Cycle} cycle */
+const isJudged = (/** @type {Draft} */ { state }) => state === "rejected" || state === "accepted",
+  isClear = (/** @type {Draft} */ draft) =>
+    isJudged(draft) && edgeDistance(Number(draft.p), Number(draft.q)) >= MIN_DISTANCE,
+  isToss = (/** @type {Draft} */ draft) => isClear(draft) && isCoinDecided(draft),
+  isWordToss = (/** @type {Draft} */ draft) => isToss(draft) && /\p{L}/u.test(draft.piece),
+  isRejected = (/** @type {Draft} */ draft) => isClear(draft) && draft.state === "rejected";
+
+/** Returns the draft of a cycle to ask about: preferably a word that a random draw decides. None whose chance is about
+ * the edge of a quarter. @param {Cycle} cycle */
 export const draftToAsk = ({ drafts }) =>
-  [isWordToss, isToss, isRejected, isJudged].map((isFit) => drafts.find(isFit)).find(Boolean);
+  [isWordToss, isToss, isRejected, isClear].map((isFit) => drafts.find(isFit)).find(Boolean);
 
 /** Returns the first cycle with such a draft, or else with any verdict. @param {Cycle[]} cycles */
 export const cycleToAsk = (cycles) =>
-  [isWordToss, isToss, isJudged]
+  [isWordToss, isToss, isClear, isJudged]
     .map((isFit) => cycles.find(({ check, drafts }) => check && drafts.some(isFit)))
     .find(Boolean);
 
@@ -32,7 +43,12 @@ function textBefore({ prefill, cycles }, { number, drafts }, { parent }) {
   const path = [];
   for (let i = parent; i >= 0; i = drafts[i].parent) path.unshift(drafts[i].text);
   const written = [prefill?.texts, ...cycles.slice(0, number - 1).map(({ texts }) => texts), path].flat().join("");
-  return written.length > BEFORE ? written.slice(-BEFORE).replace(/^\S*\s+/, "… ") : written;
+  return written.length > BEFORE
+    ? written
+        .slice(-BEFORE)
+        .replace(/^\S*\s+/, "… ")
+        .trim()
+    : written.trim();
 }
 
 /** Returns the question on a draft, with the words before it and its place in the picture, and the answer.
@@ -74,11 +90,12 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
         choices: Array.from({ length: choiceCount }, (_, n) => String(n)),
         why: (/** @type {{ right: number }} */ { right }) => fillTemplate(labels.counted, { n: figure(right) }),
       };
+    const [shownP, shownQ] = formatChances(p, q);
     const values = {
       before: makeVisible(before),
       piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
-      p: formatChance(p),
-      q: formatChance(q),
+      p: shownP,
+      q: shownQ,
     };
     return {
       text: fillTemplate(labels.keep, values),
@@ -105,7 +122,7 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
       html(
         "div",
         { class: "sd-cl-bar" + (i === rightIndex ? " sd-cl-right" : "") + (i === own ? " sd-cl-own" : "") },
-        html("span", {}, i === rightIndex && "✓ ", label, i === own && ` (${texts.phone.yours})`),
+        html("span", {}, i === rightIndex && "✓ ", label, i === own && texts.phone.yours),
         html("span", { class: "sd-cl-track" }, html("i", { style: `width:${(100 * counts[i]) / total}%` })),
         html("b", {}, String(counts[i])),
       ),

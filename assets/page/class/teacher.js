@@ -139,6 +139,7 @@ function mountPanel(element, props, player, secret) {
     const cycle = moveToNextVerdict(),
       draft = cycle && draftToAsk(cycle);
     if (cycle && draft) ask(...questionOn(speculativeOf(player.run()), cycle, draft), cycle.endMs);
+    else showNotice(labels.no_cycle, true);
   }
 
   function askCount() {

@@ -86,7 +86,7 @@ export const SEE_ALSO = {
 };
 
 /** Marks the text between backticks as code. @param {string} text */
-const markCode = (text) => text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
+export const markCode = (text) => text.split("\x60").map((piece, i) => (i % 2 ? html("code", {}, piece) : piece));
 const createStep = (/** @type {string[]} */ [head, rest]) => html("li", {}, html("b", {}, head), " ", markCode(rest));
 
 /** @param {GuideTexts} texts @param {Record<string, string>} tabs @param {any[]} sources */

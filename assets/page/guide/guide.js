@@ -3,7 +3,7 @@
 import { html, createLink, findParts } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
 import { GUIDE_URL, createLead, createList, createFold, createColumns, createMark } from "#page/guide/prose.js";
-import { createAnswers } from "#page/guide/answers.js";
+import { createAnswers, markCode } from "#page/guide/answers.js";
 import { createLessons } from "#page/guide/lessons.js";
 import { createQuiz } from "#page/guide/questions.js";
 import { createPractice } from "#page/guide/practice.js";
@@ -59,7 +59,7 @@ export function mount(element, props, _watch, _trigger, server) {
         "dl",
         { class: "sd-gd-glossary" },
         texts.glossary.map((/** @type {string[]} */ [term, meaning]) =>
-          html("div", {}, html("dt", {}, term), html("dd", {}, meaning)),
+          html("div", {}, html("dt", {}, term), html("dd", {}, markCode(meaning))),
         ),
       ),
     mistakes: () => [createLead(texts.mistakes_words.lead), createColumns(texts.mistakes.map(createMistake))],

@@ -23,20 +23,24 @@ export function cornerBox(corner, panel, viewport) {
   return { left, top, right: left + panel.width, bottom: top + panel.height };
 }
 
-/** Chooses a corner where the panel covers neither `widget` nor `keepFree`; prefers `lastPlace`. If none fits, or
- * the window is narrow, chooses "sheet", which lies along the bottom of the window. @param {Box} widget
+/** Chooses a corner where the panel covers neither `widget` nor, if possible, `keepFree`; prefers `lastPlace`. If none
+ * fits, or the window is narrow, chooses "sheet", which lies along the bottom of the window. @param {Box} widget
  * @param {{ width: number, height: number }} panel @param {{ width: number, height: number }} viewport
  * @param {string} lastPlace @param {Box} [keepFree] */
 export function choosePlace(widget, panel, viewport, lastPlace, keepFree = widget) {
   if (viewport.width < NARROW_PX) return "sheet";
-  const isFree = (/** @type {string} */ corner) =>
-    [widget, keepFree].every((box) => areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP)));
-  return lastPlace && lastPlace !== "sheet" && isFree(lastPlace) ? lastPlace : CORNERS.find(isFree) || "sheet";
+  const isApart = (/** @type {Box} */ box) => (/** @type {string} */ corner) =>
+    areApart(cornerBox(corner, panel, viewport), growBox(box, WIDGET_GAP));
+  const free = CORNERS.filter(isApart(widget)),
+    best = free.filter(isApart(keepFree));
+  return best.includes(lastPlace) ? lastPlace : (best[0] ?? free[0] ?? "sheet");
 }
 
-/* Returns how far to scroll so that `widget` is centred between `top` and `bottom` or, if too tall, begins at `top`.
- * Returns 0 if it already lies between them. */
-export function scrollDistance(/** @type {Box} */ widget, /** @type {number} */ top, /** @type {number} */ bottom) {
-  if (widget.top >= top && widget.bottom <= bottom) return 0;
-  return widget.top - top - Math.max(0, (bottom - top - (widget.bottom - widget.top)) / 2);
+/** Returns how far to scroll until `widget` is above `bottom`: 0 if it is, else to the top of its `frame` if that is
+ * enough, else until it is centred. @param {Box} widget @param {number} bottom @param {Box} [frame] */
+export function scrollDistance(widget, bottom, frame) {
+  const room = bottom - 2 * MARGIN - (widget.bottom - widget.top);
+  const isEnough = (/** @type {number} */ distance) =>
+    widget.top - distance >= MARGIN && widget.bottom - distance <= bottom;
+  return [0, frame ? frame.top - MARGIN : 0].find(isEnough) ?? widget.top - MARGIN - Math.max(0, room / 2);
 }

@@ -2,11 +2,11 @@
 
 import { html, createButton } from "#page/race/html.js";
 import { fillText } from "#page/race/text.js";
-import { createLead, tabOpener } from "#page/guide/prose.js";
+import { createColumns, tabOpener } from "#page/guide/prose.js";
 
 export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @type {Record<string, string>} */ tabs) {
   function createQuestion(/** @type {any} */ { ask, choices, answer, why, tab, part }, /** @type {number} */ number) {
-    const answerText = html("p", { class: "sd-gd-why sd-sub", "aria-live": "polite" }),
+    const answerText = html("p", { class: "sd-gd-why", "aria-live": "polite" }),
       options = choices.map((/** @type {string} */ choice, /** @type {number} */ i) =>
         html(
           "label",
@@ -29,8 +29,8 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
     }
     for (const option of options) option.onchange = reveal;
     return html(
-      "li",
-      {},
+      "div",
+      { class: "sd-gd-question" },
       html(
         "fieldset",
         {},
@@ -41,5 +41,5 @@ export function createQuiz(/** @type {GuideTexts} */ { quiz: texts, see }, /** @
     );
   }
 
-  return [createLead(texts.lead), html("ol", { class: "sd-gd-quiz" }, texts.list.map(createQuestion))];
+  return createColumns(texts.list.map(createQuestion));
 }

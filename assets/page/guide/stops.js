@@ -23,9 +23,9 @@ export const STEPS = [
     id: "race",
     tab: "race",
     at: PLAYER + "play]",
-    keepFree: PLAYER + "figures]",
+    keepFree: ".sd-scene",
     act: (/** @type {TourPage} */ page) => {
-      page.press(PLAYER + "speed] [data-slow=auto]");
+      page.playAutomatically();
       page.seek(0);
     },
     show: (/** @type {TourPage} */ page) => page.press(PLAYER + "play]"),
@@ -35,6 +35,7 @@ export const STEPS = [
     id: "rejection",
     tab: "race",
     at: PLAYER + "lane0] .sd-rejected:not(.sd-future)",
+    keepFree: ".sd-scene",
     act: (/** @type {TourPage} */ page) => page.seek(page.rejectionCycle().endMs),
     show: (/** @type {TourPage} */ page) => page.press(PLAYER + "lane0] .sd-rejected:not(.sd-future)"),
     done: (/** @type {TourPage} */ page) => page.has(PLAYER + "lane0] .sd-rejected.sd-on"),

@@ -4,7 +4,7 @@ import { findParts } from "#page/race/html.js";
 import { isOver, speculativeOf, findFirstRejection, replayEnd } from "#page/race/run.js";
 import { fillText } from "#page/race/text.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
-import { MARGIN, RING_GAP, NARROW_PX, CORNERS, choosePlace, scrollDistance } from "#page/guide/place.js";
+import { RING_GAP, NARROW_PX, CORNERS, choosePlace, scrollDistance } from "#page/guide/place.js";
 import { PLAYER, READY, STEPS } from "#page/guide/stops.js";
 
 /** @param {HTMLElement} element @param {Props} props @param {Server} server @param {Player} player */
@@ -23,6 +23,7 @@ function mountTour(element, props, server, player) {
     standsAt: "",
     sheet: 0, // px of the window that the panel covers
     visitorLog: /** @type {any} */ (null),
+    visitorSpeed: player.speed(),
     opener: /** @type {any} */ (null),
     frameId: 0,
   };
@@ -43,6 +44,7 @@ function mountTour(element, props, server, player) {
     press,
     slide: slideTo,
     rejectionCycle,
+    playAutomatically: () => player.setSpeed("auto"),
     has: (/** @type {string} */ selector) => Boolean(findShown(selector)),
     value: (/** @type {string} */ selector) => Number(/** @type {Part} */ (document.querySelector(selector)).value),
     seek: (/** @type {number} */ t) => slideTo(PLAYER + "scrub]", Math.min(t, replayEnd(player.run()))),
@@ -57,9 +59,9 @@ function mountTour(element, props, server, player) {
     },
   };
 
-  /* Loads the sampled run, if one is recorded; the visitor's own run returns when the tour ends. */
+  /* Loads the sampled run, if one is recorded. When the tour ends, the visitor's own run and speed return. */
   async function startTour(/** @type {HTMLElement | null} */ opener) {
-    view.opener = opener;
+    Object.assign(view, { opener, visitorSpeed: player.speed() });
     sampledRun ||= await server.sampled_run().catch(() => "");
     if (view.step >= 0) return; // the button was pressed twice
     part.panel.hidden = false;
@@ -90,6 +92,7 @@ function mountTour(element, props, server, player) {
 
   function leaveTour() {
     tidyUp();
+    player.setSpeed(view.visitorSpeed);
     if (view.visitorLog !== null && player.log() === sampledRun) player.load(view.visitorLog);
     cancelAnimationFrame(view.frameId);
     Object.assign(view, { step: -1, visitorLog: null });
@@ -155,6 +158,7 @@ function mountTour(element, props, server, player) {
       Object.assign(view, { place, sheet });
       part.panel.dataset.place = place;
       document.documentElement.style.setProperty("--sd-sheet", sheet + "px");
+      if (viewport.width < NARROW_PX) return; // what sticks moves now
     }
     if (!widget) return;
     // Scroll to the widget again if the page moves it. When the visitor scrolls, this position stays the same.
@@ -162,7 +166,10 @@ function mountTour(element, props, server, player) {
     if (standsAt !== view.standsAt) Object.assign(view, { standsAt, hasScrolled: false });
     if (!view.hasScrolled) {
       view.hasScrolled = true;
-      const distance = scrollDistance(box, MARGIN, viewport.height - MARGIN - sheet);
+      const stage = widget.closest(".sd-stage"),
+        bar = widget.closest(".sd-lanes") && stage?.querySelector(".sd-transport"), // it can cover lanes
+        bottom = Math.min(viewport.height - sheet, bar ? bar.getBoundingClientRect().top : Infinity),
+        distance = scrollDistance(box, bottom, stage?.getBoundingClientRect());
       if (distance) scrollBy({ top: distance, behavior: reducedMotion ? "instant" : "smooth" });
     }
     /** @param {number} measured */
@@ -171,7 +178,7 @@ function mountTour(element, props, server, player) {
       left: toPx(box.left - RING_GAP),
       top: toPx(box.top - RING_GAP),
       width: toPx(box.right - box.left + 2 * RING_GAP),
-      height: toPx(box.bottom - box.top + 2 * RING_GAP),
+      height: toPx(Math.min(box.bottom + RING_GAP, viewport.height - sheet) - box.top + RING_GAP),
     });
   }
 

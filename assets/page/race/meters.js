@@ -5,11 +5,11 @@ import { wasMachineBusy, figuresAt } from "#page/race/measure.js";
 import { html, setProperty } from "#page/race/html.js";
 import { svg, svgLine, svgText, svgRoot } from "#page/race/svg.js";
 import { toFixed, formatTimes, clamp } from "#page/race/format.js";
-import { countOfTokens, fillText } from "#page/race/text.js";
+import { fillText } from "#page/race/text.js";
 import { timeAxisEnd } from "#page/race/axes.js";
 
 export const MIN_TOKENS = 16; // a speed-up over fewer tokens is mostly noise
-const LABELLED_PX = 48; // a chart of less height gets no labels
+const LABELLED_PX = 40; // a chart of less height gets no labels
 const MAX_POINTS = 240; // points in the line of a chart
 
 /* Returns the speed-up so far; null before MIN_TOKENS tokens, or below 1 in a run that ended with a gain. */
@@ -51,7 +51,7 @@ export function createMeters(texts, root, part, view, createTerm) {
       labels.saved,
       String(countSavedPasses(figures)),
       fillText(labels.saved_of, {
-        tokens: countOfTokens(texts, figures.speculative.written),
+        m: figures.speculative.tokens,
         k: figures.speculative.passes,
       }),
       "saved",
