@@ -20,7 +20,7 @@ let hasMoved = false;
  */
 export const handler =
   ({ drafters, rules, peers, same, here, moved }) =>
-  (/** @type {string} */ drafter, /** @type {string} */ rule, /** @type {string} */ family, /** @type {string} */ engine) => {
+  (.../** @type {string[]} */ [drafter, rule, family, engine]) => {
     const lines = drafters[same[family] || family] || drafters[""],
       isHere = ["default", ...(here[family] || here.embedded || [])].includes(drafter),
       value = isHere && hasMoved ? "browser" : !isHere && engine === "browser" ? "own" : engine;

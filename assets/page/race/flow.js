@@ -102,7 +102,7 @@ export function createFlow(box, texts, view) {
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
     const { kind } = methodOf(texts.methods, startedOf(view.run).drafter || ""),
       draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft,
-      draftBox = html("div", { class: "sd-flowdraft", style: n ? null : "visibility: hidden" }, html("span", {}, draftLabel));
+      draftBox = html("div", { class: "sd-flowdraft", style: n ? null : "visibility: hidden" }, draftLabel);
     // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(

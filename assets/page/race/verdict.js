@@ -51,7 +51,9 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
   const barTextOf = (/** @type {Lane} */ lane) =>
     place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
-    headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures, busy),
+    headline: place
+      ? fillText(labels.stopped, { place: texts.say.place[place] })
+      : headlineOf(texts, run, figures, busy),
     clock:
       place || !outcome || (outcome === "slower" && !busy)
         ? ""

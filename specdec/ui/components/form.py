@@ -95,8 +95,8 @@ def engine_menu(fields: list[Any], drafter: gr.Dropdown) -> gr.Radio:
 
     def choose(name: str, drafts: str) -> list[Any]:
         updates = [gr.update(visible=name == SERVER and is_shown) for is_shown in shown]
-        lacks = name == BROWSER and drafts not in IN_BROWSER[EMBEDDED]
-        return [gr.update(info=words[f"about_{name}"]), gr.update(value=DEFAULT_DRAFTER) if lacks else gr.skip(), *updates]
+        drafting = gr.skip() if name == SERVER or drafts in IN_BROWSER[EMBEDDED] else gr.update(value=DEFAULT_DRAFTER)
+        return [gr.update(info=words[f"about_{name}"]), drafting, *updates]
 
     for field in fields:
         field.visible &= first == SERVER

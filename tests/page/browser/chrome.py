@@ -37,13 +37,14 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
 OVERLAPS = """() => {
     const texts = [...document.querySelectorAll("#notice *, .sd-status *, .sd-scene *, #prompt textarea, .sd-lid")]
         .filter((node) => [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim()))
-        .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.closest(".sd-flow"))
-        .map((node) => [node, node.getBoundingClientRect()]);
-    return texts.flatMap(([one, a], i) => texts.slice(i + 1)
-        .filter(([other]) => !one.contains(other))
-        .filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1)
-        .filter(([, b]) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
-        .map(([other]) => [one.textContent, other.textContent]));
+        .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.closest(".sd-flow"));
+    const isOver = (one, other) => {
+        const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+        return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+    };
+    return texts.flatMap((one, i) => texts.slice(i + 1).filter((other) => !one.contains(other) && isOver(one, other))
+        .map((other) => [one.textContent, other.textContent]));
 }"""
 # Both lanes of that prompt have finished.
 OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();

@@ -178,7 +178,7 @@ test("a gain is told by passes and words, which no busy machine can spoil; the c
   assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["On the clock 2.0×, but the machine was busy", true]);
 });
 
-test("a loss is told before the passes unless the machine was busy, and a tie and a run without drafts are neither", () => {
+test("a loss is told before the passes unless the machine was busy, and of a tie or no drafts nothing is", () => {
   const verdict = (run) => summarize(TEXTS, run),
     loss = made(60),
     told = ({ headline, clock, rows }) => [headline, clock, rows[0].fill];
