@@ -20,7 +20,8 @@ let hasMoved = false;
  */
 export const handler =
   ({ drafters, rules, peers, same, here, moved }) =>
-  (.../** @type {string[]} */ [drafter, rule, family, engine]) => {
+  (/** @type {string[]} */ ...chosen) => {
+    const [drafter, rule, family, engine] = chosen;
     const lines = drafters[same[family] || family] || drafters[""],
       isHere = ["default", ...(here[family] || here.embedded || [])].includes(drafter),
       value = isHere && hasMoved ? "browser" : !isHere && engine === "browser" ? "own" : engine;

@@ -126,8 +126,12 @@ const drafterMenu = find("#drafter"),
 let playNumber = 0,
   pressedTab = "";
 
-const showNotice = (/** @type {string} */ value, wrong = false, share = 1, /** @type {Press} */ press) =>
-    find("#notice p").say(value, wrong, share, press),
+const showNotice = (
+    /** @type {string} */ value,
+    wrong = false,
+    share = 1,
+    /** @type {Press | undefined} */ press = undefined,
+  ) => find("#notice p").say(value, wrong, share, press),
   promptField = find("#prompt textarea"),
   kindOf = (/** @type {string | null} */ prompt) =>
     Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
