@@ -33,9 +33,9 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
     }
     return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
-# Pairs of texts that lie over each other, around the status of a run.
+# Pairs of texts that lie over each other, around the status of a run on a phone. The notice covers all of the pace.
 OVERLAPS = """() => {
-    const texts = [...document.querySelectorAll("#notice *, .sd-status *, .sd-scene *, #prompt textarea, .sd-lid")]
+    const texts = [...document.querySelectorAll("#notice *, .sd-badge *, .sd-setup, .sd-scene *, .sd-lid")]
         .filter((node) => [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim()))
         .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.closest(".sd-flow"));
     const isOver = (one, other) => {

@@ -233,7 +233,7 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
         page.wait_for_function(OVER, arg=TEXT)
         expect(page.locator("#notice p")).not_to_be_empty()
         wait_for(page, "done")
-        for width in (375, 320, 768):
+        for width in (375, 320):
             page.set_viewport_size({"width": width, "height": 812})
             assert page.evaluate(chrome.OVERLAPS) == [], width
         assert Trace.loads(page.evaluate(LOG)).header.models["device"] == "browser"
