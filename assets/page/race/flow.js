@@ -12,7 +12,6 @@ export const DRAFTED_SHARE = 0.4,
 const FLASHED_SHARE = 0.76;
 const GAP_PX = 6,
   FALL_PX = 62,
-  LOW_FALL_PX = 64, // in the lower stage of a phone, where the chips are nearer to the top
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
 const THROWN_AWAY = ["rejected", "discarded", "cut"],
   DISCARDED_OPACITY = 0.75;
@@ -75,7 +74,6 @@ export function createFlow(box, texts, view) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
-    fallPx = FALL_PX,
     items = /** @type {any[]} */ ([]), // the chips that fit
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
@@ -113,7 +111,6 @@ export function createFlow(box, texts, view) {
     stage.replaceChildren(draftBox, passBar, gainLabel, ...[...chips, before, after].map((chip) => chip.node));
     if (box.firstChild !== stage) box.replaceChildren(stage);
     width = stage.clientWidth;
-    fallPx = stage.clientHeight < 100 ? LOW_FALL_PX : FALL_PX;
     for (const chip of [...chips, before, after]) chip.width = chip.node.offsetWidth;
     const isAbove = draftBox.offsetTop + draftBox.offsetHeight <= passBar.offsetTop, // beside the bar on a phone
       left = isAbove ? draftBox.offsetWidth + 22 + GAP_PX : 0,
@@ -165,7 +162,7 @@ export function createFlow(box, texts, view) {
       move(
         item.node,
         14 + (item.x - 14) * arrived,
-        fallPx * leaving,
+        FALL_PX * leaving,
         item.scale * (1 + 0.1 * flash),
         (isRejected ? 5 : 3) * leaving,
         arrived === 0 ? 0 : 1 - leaving * (1 - (isRejected ? 0.85 : DISCARDED_OPACITY)),
