@@ -32,6 +32,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
   });
   show();
   watch(["value", "wrong", "share"], show);
+  window.addEventListener("resize", show); // its place has another width
   document.addEventListener("input", () => {
     if (line.textContent && document.querySelector("#stop:disabled")) /** @type {any} */ (line).say("");
   });
