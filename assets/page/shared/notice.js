@@ -16,8 +16,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     const text = (isStopped ? props.stopped : props.value) || "";
     line.replaceChildren(...(offer[0] === text ? offer : [text]));
     line.classList.remove("sd-long");
-    line.classList.toggle("sd-long", line.offsetHeight > LOW_PX);
     line.classList.toggle("sd-wrong", props.wrong === true);
+    const mayPush = props.wrong === true || !document.querySelector("#stop:enabled"); // during a run nothing moves
+    line.classList.toggle("sd-long", mayPush && line.scrollHeight > LOW_PX);
     bar.hidden = !(props.share < 1) || isStopped;
     bar.value = props.share;
   }

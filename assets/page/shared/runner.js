@@ -138,10 +138,10 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
       if (!log) showNotice("");
       write((log += data.lines));
     }
+    if (data.done || data.wrong) setRunning(false);
     if (data.done && !stopped) explainEnd();
     if (data.wrong) showNotice(fillText(texts[data.wrong] || texts.broken, data), true);
     if (data.wrong === "missing" || data.wrong === "broken") endWorker();
-    if (data.done || data.wrong) setRunning(false);
   }
 
   /* Says who computed, and which K was chosen. Of K = 1, says why, and offers a deeper draft. */
