@@ -33,6 +33,8 @@ type Child = string | number | Node | null | undefined | false | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined>;
 type Values = Record<string, any>;
 type Act = () => unknown;
+/** A button that a notice offers. */
+type Press = { label: string; act: Act };
 
 /** An element with `data-part` in a template. It can be a field, a button or a table, so it has their properties. */
 interface Part extends HTMLElement {
@@ -299,6 +301,7 @@ interface PlayerApi {
   /** By how much the replay is slowed down. */
   speed(): number | "auto";
   setSpeed(slowdown: number | "auto"): void;
+  dim(preparing: boolean | "unrecorded"): void;
   moment(): Required<Moment>;
   show(moment: Moment): void;
   moveTo(place: Element, props: Props, watch: Watch, trigger?: Trigger | null): void;

@@ -98,7 +98,6 @@ def settings_there(families: Sequence[str]) -> dict[str, Any]:
         "drafters": {family: {name: names[name] for name in IN_BROWSER[family]} for family in families},
         "acceptance": {family: {name: acceptance(name) for name in IN_BROWSER[family]} for family in families},
         "numbers": {name: bounds(SETTINGS[name]) for name in NUMBERS},
-        "chosen": strings("page")["settings"]["chosen"]["browser"],
         "version": folder(),
     }
 

@@ -89,11 +89,10 @@ def has_weights(name: str) -> bool:
 def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     """Describe each drafter in a line: what it is, its cost, whether it is lossless."""
     words = strings("page")["settings"]
-    lines = of_drafters("line")
+    lines = {DEFAULT_DRAFTER: words["chosen"]["line"]} | of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-    costs = {name: cost(name) if is_embedded(target) else "" for name in drafters(target)}
-    default = {DEFAULT_DRAFTER: sentences(words["chosen"]["line"], verdict)}
-    return default | {name: sentences(lines[name], costs[name], verdict) for name in costs}
+    costs = {DEFAULT_DRAFTER: ""} | {name: cost(name) if is_embedded(target) else "" for name in drafters(target)}
+    return {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
 def cost(name: str) -> str:

@@ -1,7 +1,11 @@
-/* Handles a choice in a menu for Gradio: updates the lines below the menus, in the browser. */
+/* Handles a choice in a menu for Gradio: updates the lines below the menus, in the browser. A drafter that the engine
+ * "this browser" lacks moves a run to the page's own, until one is chosen that it has. */
 
-/** @param {string | undefined} text */
+import { joinSentences } from "#page/race/text.js";
+
+/** @param {string} [text] */
 const info = (text) => ({ __type__: "update", info: text || "" });
+let hasMoved = false;
 
 /**
  * @param {{
@@ -9,11 +13,23 @@ const info = (text) => ({ __type__: "update", info: text || "" });
  *   rules: Record<string, string>,
  *   peers: Record<string, string>,
  *   same: Record<string, string>,
- * }} texts `drafters`: lines by family, rule and drafter; `same`: maps a family to another with the same lines
+ *   here: Record<string, string[]>,
+ *   moved: string,
+ * }} texts `drafters`: lines by family, rule and drafter; `same`: maps a family to another with the same lines;
+ * `here`: what the browser drafts with
  */
 export const handler =
-  ({ drafters, rules, peers, same }) =>
-  (/** @type {string} */ drafter, /** @type {string} */ rule, /** @type {string} */ family) => {
-    const lines = drafters[same[family] || family] || drafters[""];
-    return [info(lines[rule][drafter]), info(rules[rule]), info(peers[drafter])];
+  ({ drafters, rules, peers, same, here, moved }) =>
+  (/** @type {string[]} */ ...chosen) => {
+    const [drafter, rule, family, engine] = chosen;
+    const lines = drafters[same[family] || family] || drafters[""],
+      isHere = ["default", ...(here[family] || here.embedded || [])].includes(drafter),
+      value = isHere && hasMoved ? "browser" : !isHere && engine === "browser" ? "own" : engine;
+    hasMoved = !isHere && value === "own" && (hasMoved || engine !== value);
+    return [
+      info(joinSentences([lines[rule][drafter], hasMoved && moved])),
+      info(rules[rule]),
+      info(peers[drafter]),
+      { __type__: "update", ...(value !== engine && { value }) },
+    ];
   };

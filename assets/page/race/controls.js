@@ -2,7 +2,7 @@
 
 import { html, setProperty, setAttribute, saveFile } from "#page/race/html.js";
 import { formatDuration } from "#page/race/format.js";
-import { fillText } from "#page/race/text.js";
+import { countOfTokens } from "#page/race/text.js";
 import { AUTO } from "#page/race/labels.js";
 import { EPS, isOver, lanesOf, speculativeOf } from "#page/race/run.js";
 
@@ -64,7 +64,7 @@ export function createControls(texts, part, view, playback, draw, getLog) {
     for (const control of [part.play, part.back, part.next, part.scrub]) control.disabled = isBlank;
     setProperty(part.scrub, "max", String(Math.max(end, EPS)));
     part.scrub.value = view.timeMs;
-    setAttribute(part.scrub, "aria-valuetext", fillText(texts.transport.tokens, { n: figures.speculative.written }));
+    setAttribute(part.scrub, "aria-valuetext", countOfTokens(texts, figures.speculative.written));
     lanesOf(view.run).forEach((lane, laneIndex) => {
       const span = part["clock" + laneIndex].lastChild;
       if (span)

@@ -12,9 +12,9 @@ export const DRAFTED_SHARE = 0.4,
 const FLASHED_SHARE = 0.76;
 const GAP_PX = 6,
   FALL_PX = 62,
-  LOW_FALL_PX = 52, // in the lower stage of a phone
   MIN_SCALE = 0.85; // smallest scale of a chip; letters on a phone are then 11 px high
-const THROWN_AWAY = ["rejected", "discarded", "cut"];
+const THROWN_AWAY = ["rejected", "discarded", "cut"],
+  DISCARDED_OPACITY = 0.75;
 
 function ease(/** @type {number} */ progress, /** @type {number} */ from, /** @type {number} */ to) {
   const x = clamp((progress - from) / (to - from), 0, 1);
@@ -74,7 +74,6 @@ export function createFlow(box, texts, view) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
-    fallPx = FALL_PX,
     items = /** @type {any[]} */ ([]), // the chips that fit
     passBar = /** @type {any} */ (null),
     passFill = /** @type {any} */ (null),
@@ -101,7 +100,7 @@ export function createFlow(box, texts, view) {
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
     const { kind } = methodOf(texts.methods, startedOf(view.run).drafter || ""),
       draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft,
-      draftBox = html("div", { class: "sd-flowdraft" }, html("i", {}), html("span", {}, draftLabel));
+      draftBox = html("div", { class: "sd-flowdraft", style: n ? null : "visibility: hidden" }, draftLabel);
     // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(
@@ -112,9 +111,9 @@ export function createFlow(box, texts, view) {
     stage.replaceChildren(draftBox, passBar, gainLabel, ...[...chips, before, after].map((chip) => chip.node));
     if (box.firstChild !== stage) box.replaceChildren(stage);
     width = stage.clientWidth;
-    fallPx = stage.clientHeight < 100 ? LOW_FALL_PX : FALL_PX;
     for (const chip of [...chips, before, after]) chip.width = chip.node.offsetWidth;
-    const left = draftBox.offsetTop < passBar.offsetTop ? draftBox.offsetWidth + 22 + GAP_PX : 0,
+    const isAbove = draftBox.offsetTop + draftBox.offsetHeight <= passBar.offsetTop, // beside the bar on a phone
+      left = isAbove ? draftBox.offsetWidth + 22 + GAP_PX : 0,
       roomPx = width - left,
       fitting = chooseFitting(chips, roomPx / MIN_SCALE, before, after),
       { lefts, width: neededPx } = layOut(fitting),
@@ -159,14 +158,14 @@ export function createFlow(box, texts, view) {
       const share = DRAFTED_SHARE / n,
         arrived = ease(progress, item.i * share, (item.i + 0.9) * share),
         leaving = THROWN_AWAY.includes(item.state) ? ease(progress, 0.78, 0.95) : 0;
-      const strength = item.state === "rejected" ? 1 : 0.6;
+      const isRejected = item.state === "rejected";
       move(
         item.node,
         14 + (item.x - 14) * arrived,
-        fallPx * leaving,
+        FALL_PX * leaving,
         item.scale * (1 + 0.1 * flash),
-        5 * leaving * strength,
-        arrived === 0 ? 0 : leaving ? 1 - leaving * (1 - strength * 0.85) : 1,
+        (isRejected ? 5 : 3) * leaving,
+        arrived === 0 ? 0 : 1 - leaving * (1 - (isRejected ? 0.85 : DISCARDED_OPACITY)),
       );
     }
   }

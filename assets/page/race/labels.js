@@ -36,7 +36,7 @@ export function labelPlayer(texts, part, speeds) {
     part.meta.hidden = !part.meta.hidden;
     part.badge.setAttribute("aria-expanded", String(!part.meta.hidden));
   };
-  part.stage.setAttribute("aria-label", texts.transport.stage);
+  part.stage.setAttribute("aria-label", texts.transport.stage + texts.foot.keys);
   part.zoom.setAttribute("role", "group");
   part.zoom.setAttribute("aria-label", texts.time.zoom);
   part.back.setAttribute("aria-label", texts.transport.back);

@@ -5,7 +5,7 @@
 import { EPS, speculativeOf, plainOf, peerOf, lanesOf, isOver, isAtEnd } from "#page/race/run.js";
 import { findTip, firstTokenMs, depthOf } from "#page/race/cycle.js";
 import { countCyclesBy } from "#page/race/measure.js";
-import { makeVisible, fillText, nameOf } from "#page/race/text.js";
+import { makeVisible, formatPiece, fillText, nameOf } from "#page/race/text.js";
 import { setUp, html } from "#page/race/html.js";
 import { splitAtBreak, createChip, statusOf, createPrompt } from "#page/race/tokens.js";
 
@@ -135,7 +135,7 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
   function addPiece(laneIndex, parent, piece, state, shownMs, judgedMs, details) {
     const node = createChip(texts, piece, state, "span", statusOf(texts, state, details) + levelText(details));
     setUp(node, { role: "button", tabindex: -1 }, []);
-    node.prepend(...proseParts(piece, node.hasAttribute("data-unnamed")));
+    node.prepend(...proseParts(piece, state, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-future");
     const item = { node, state, shownMs, judgedMs, shownState: "future", lane: laneIndex, piece, ...details };
     node.item = item;
@@ -144,8 +144,11 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
     return node;
   }
 
-  /* Creates a token's elements for prose: leading spaces without colour, then the rest. `addToken` adds line breaks. */
-  function proseParts(/** @type {string} */ piece, /** @type {boolean} */ unnamed) {
+  /** Creates a token's elements for prose: leading spaces without colour, then the rest. `addToken` adds line breaks.
+   * Signs show a rejected token of spaces. @param {string} piece @param {State} state @param {boolean} unnamed */
+  function proseParts(piece, state, unnamed) {
+    if (state === "rejected" && piece && !piece.trim())
+      return [html("span", { class: "sd-token-text" }, formatPiece(piece))];
     const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^([ \t]*)([^]*)$/.exec(piece.replace(/\n/g, "")));
     return [
       html("span", { class: "sd-lead" }, spaces),

@@ -68,7 +68,8 @@ function mountPlayer(element, props, watch, trigger) {
     isUntouched = true;
 
   function readNewLog(fromLink = false) {
-    const isNew = readLog(reader, log());
+    const wasAtEnd = view.run?.closed && isAtEnd(view),
+      isNew = readLog(reader, log());
     const isOtherRun = isNew || reader.run !== view.run;
     awaitsLink &&= !fromLink && reader.run?.header.source !== "live";
     view.run = /** @type {any} */ (awaitsLink ? null : reader.run);
@@ -78,7 +79,9 @@ function mountPlayer(element, props, watch, trigger) {
     isUntouched = false;
     if (isOtherRun) beginRun(isNew, fromLink);
     lanes.build();
-    if (reducedMotion && view.run.header.source === "live") view.timeMs = replayEnd(view.run);
+    // the last lines of a run that was stopped come late
+    if (view.run.header.source === "live" && (reducedMotion || (wasAtEnd && !isOtherRun)))
+      view.timeMs = replayEnd(view.run);
     draw();
     root.dispatchEvent(new Event("sd-run"));
   }
@@ -259,6 +262,7 @@ function mountPlayer(element, props, watch, trigger) {
     returned: noteReturn,
     speed: () => (view.autoSpeed ? AUTO : view.slowdown),
     setSpeed: playback.setSpeed,
+    dim: (preparing) => playback.dim(root, preparing),
     moment: playback.moment,
     show: playback.showMoment,
     moveTo,

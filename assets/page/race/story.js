@@ -184,7 +184,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     if (!figures.speculative.drafted)
       return [
         joinSentences(
-          fillText(methodOf(texts.methods, drafter).kind === "lookup" ? says.inactive_lookup : says.inactive, values),
+          fillText(methodOf(texts.methods, drafter).kind === "lookup" ? says.inactive_lookup : says.done, values),
           endReasons(),
         ),
       ];

@@ -1,5 +1,5 @@
 /* Sums up a finished run: first what is true on any machine (passes, words), then what the clock said; of a run that
- * was not faster, the clock first. Uses no DOM. */
+ * was slower on a quiet machine, the clock first. Uses no DOM. */
 
 import {
   countLostDrafts,
@@ -45,11 +45,15 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     largest = Math.max(...lanes.map(([, , totals]) => sizeOf(totals))),
     isEqualLength = lanes.every(([, , { tokens }]) => tokens === figures.speculative.tokens),
     busy = wasMachineBusy(run),
-    outcome = outcomeOf(figures.speedup);
+    inactive = isInactive(run, figures),
+    outcome = inactive ? "" : outcomeOf(figures.speedup),
+    fill = inactive ? "line-2" : outcome === "slower" && !busy ? "rejected" : "accepted";
   const barTextOf = (/** @type {Lane} */ lane) =>
     place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
-    headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures),
+    headline: place
+      ? fillText(labels.stopped, { place: texts.say.place[place] })
+      : headlineOf(texts, run, figures, busy),
     clock:
       place || !outcome || (outcome === "slower" && !busy)
         ? ""
@@ -57,7 +61,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     busy,
     rows: lanes.map(([name, lane, totals]) => ({
       name: texts.lane[name],
-      fill: name === "plain" ? "line-2" : outcome === "slower" ? "rejected" : "accepted",
+      fill: name === "plain" ? "line-2" : fill,
       share: largest ? sizeOf(totals) / largest : 0,
       label: fillText(barTextOf(lane), {
         n: totals.written,
@@ -70,14 +74,20 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
   };
 }
 
-/* Says how many passes there were and how many plain decoding needs; of a run that was not faster, that first. */
-function headlineOf(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run, /** @type {Figures} */ figures) {
+/* Returns whether nothing was drafted in the whole run, so that both lanes did the same work. */
+const isInactive = (/** @type {Run} */ run, /** @type {Figures} */ { speculative: { drafted, passes, tokens } }) =>
+  plainOf(run) && !serverOf(speculativeOf(run)) && !drafted && passes === tokens;
+
+/** Says how many passes there were and how many plain decoding needs; of a run that was slower, that first.
+ * @param {PlayerTexts} texts @param {Run} run @param {Figures} figures @param {boolean} busy */
+function headlineOf(texts, run, figures, busy) {
   const { written: n, passes: ks, tokens: kp } = figures.speculative,
     labels = texts.finish,
     outcome = outcomeOf(figures.speedup),
     values = { n, ks, kp, m: figures.plain.written, times: formatTimes(1 / Number(figures.speedup)) };
   if (!plainOf(run)) return fillText(labels.alone, values);
-  const beforePasses = outcome === "slower" || outcome === "even" ? fillText(labels[outcome], values) : "";
+  if (isInactive(run, figures)) return fillText(labels.inactive, values);
+  const beforePasses = outcome === "slower" && !busy ? fillText(labels.slower, values) : "";
   if (serverOf(speculativeOf(run))) return beforePasses || fillText(texts.server.title, values);
   const passes = fillText(ks < kp ? (ks === 1 ? labels.passes_one : labels.passes) : labels.none_saved, values);
   if (beforePasses) return beforePasses + labels.then + passes;

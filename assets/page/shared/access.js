@@ -9,19 +9,13 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     requestAnimationFrame(() => /** @type {HTMLElement} */ (document.getElementById("run")).focus());
   });
 
-  /* Enter starts a run, or says that one is on; Shift+Enter begins a new line. */
+  /* Enter starts a run, unless one is on; Shift+Enter begins a new line. */
   document.addEventListener("keydown", (event) => {
     const { target, key, shiftKey, isComposing } = event;
     if (key !== "Enter" || shiftKey || isComposing) return;
     if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
     event.preventDefault();
-    const button = document.querySelector("#run");
-    if (!button.disabled) return button.click();
-    const player = document.querySelector(".sd-player"),
-      line = document.querySelector("#notice p"),
-      text = player.words.say.running;
-    line.say(text);
-    player.addEventListener("sd-ended", () => line.textContent === text && line.say(""), { once: true });
+    document.querySelector("#run").click(); // does nothing while the button is disabled
   });
 
   /* A long prompt shows its beginning, and no part of a line, once it is written. */

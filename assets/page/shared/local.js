@@ -11,7 +11,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
 
   /** @returns {Promise<any>} */
   const load = () =>
-    (loading ||= import("#page/shared/browserengine.js")
+    (loading ||= import("#page/engine/browserengine.js")
       .then(({ createEngine }) => (engine = createEngine(props)))
       .catch(() => {
         const line = /** @type {any} */ (document.querySelector("#notice p"));

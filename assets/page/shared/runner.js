@@ -12,12 +12,13 @@ const canCompute = () =>
 
 const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only its costs are measured here
   TIMES = "specdec.times", // the measured times of passes in `localStorage`
+  DEEPER = 3, // the K that is offered after a run that drafted one token at a time
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (/** @type {Record<string, { size: number }>} */ files) =>
     Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
 /** @typedef {{ numbers: Record<string, { low: number, high: number, step: number, label: string }>,
- *   drafters: Record<string, Record<string, string>>, chosen: { pays: string, never_pays: string }, version: string,
+ *   drafters: Record<string, Record<string, string>>, version: string,
  *   acceptance: Record<string, Record<string, Record<string, number[]>>> }} Offer what `settings_there` returns in
  * `ui/browser.py`; `drafters` maps family -> drafter -> label, and the usual drafter comes first */
 
@@ -73,11 +74,11 @@ export function checkRequest(texts, values, { numbers, drafters, acceptance }) {
 }
 
 /** @param {{ texts: any, offer: Offer, base: URL, files: (family: string) => Promise<any>,
- *   showNotice: (text: string, wrong?: boolean, share?: number) => void, write: (log: string) => void,
- *   onRunning: (running: boolean) => void }} host
+ *   showNotice: (text: string, wrong?: boolean, share?: number, press?: Press) => void, write: (log: string) => void,
+ *   onRunning: (running: boolean) => void, runAgain: (k: number) => void }} host
  * `base` is the address of the engine's files; `files` returns the files of a family; `write` receives the growing log;
- * `onRunning` is called once at the beginning and once at the end of a run. */
-export function createRunner({ texts, offer, base, files, showNotice, write, onRunning }) {
+ * `onRunning` is called once at the beginning and once at the end of a run; `runAgain` sets K and runs. */
+export function createRunner({ texts, offer, base, files, showNotice, write, onRunning, runAgain }) {
   /** @type {Worker | null} */
   let worker = null;
   /** @type {Record<string, any>} */
@@ -86,7 +87,7 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
   let runNumber = 0,
     family = "",
     log = "",
-    chosenLine = "",
+    chosenDepth = 0, // by the engine, if K was left to it
     isRunning = false,
     stopped = false;
 
@@ -95,7 +96,8 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
     if (typeof request === "string") return showNotice(request, true);
     if (location.protocol === "file:") return showNotice(texts.disk, true);
     if (!canCompute()) return showNotice(texts.simd, true);
-    log = chosenLine = "";
+    log = "";
+    chosenDepth = 0;
     stopped = false;
     setRunning(true);
     showNotice(texts.begin);
@@ -129,19 +131,24 @@ export function createRunner({ texts, offer, base, files, showNotice, write, onR
       showNotice(isComplete ? texts.begin : fillText(texts.fetching, { done, total }), false, data.fetched / data.of);
     }
     if (data.choice) {
-      const { k, tokens, cost, speedup } = data.choice,
-        figures = { k, tokens: tokens.toFixed(2), cost: cost.toFixed(2) };
-      chosenLine = fillText(offer.chosen[speedup > 1 ? "pays" : "never_pays"], figures);
+      chosenDepth = data.choice.k;
       storeTimes(offer.version, data.times);
     }
     if (data.lines) {
       if (!log) showNotice("");
       write((log += data.lines));
     }
-    if (data.done && !stopped) showNotice(joinSentences([texts.done[family], chosenLine]));
+    if (data.done || data.wrong) setRunning(false);
+    if (data.done && !stopped) explainEnd();
     if (data.wrong) showNotice(fillText(texts[data.wrong] || texts.broken, data), true);
     if (data.wrong === "missing" || data.wrong === "broken") endWorker();
-    if (data.done || data.wrong) setRunning(false);
+  }
+
+  /* Says who computed, and which K was chosen. Of K = 1, says why, and offers a deeper draft. */
+  function explainEnd() {
+    const chosen = chosenDepth ? fillText(texts.chosen, { k: chosenDepth }) : "";
+    if (chosenDepth !== 1) return showNotice(joinSentences([texts.done[family], chosen]));
+    showNotice(texts.one, false, 1, { label: fillText(texts.try, { k: DEEPER }), act: () => runAgain(DEEPER) });
   }
 
   /** @param {boolean} isNow */

@@ -126,8 +126,12 @@ const drafterMenu = find("#drafter"),
 let playNumber = 0,
   pressedTab = "";
 
-const showNotice = (/** @type {string} */ value, wrong = false, share = 1) =>
-    update(+find("#notice [data-at]").dataset.at, { value, wrong, share }),
+const showNotice = (
+    /** @type {string} */ value,
+    wrong = false,
+    share = 1,
+    /** @type {Press | undefined} */ press = undefined,
+  ) => find("#notice p").say(value, wrong, share, press),
   promptField = find("#prompt textarea"),
   kindOf = (/** @type {string | null} */ prompt) =>
     Object.keys(page.runs).find((kind) => page.runs[kind].prompt === prompt);
@@ -186,7 +190,9 @@ const ownRuns = createOwnRuns({
   root: ROOT,
   showNotice,
   write: (value) => update(PLAYER, { value }),
-  onEnd: () => update(PLAYER, { ended: Date.now() }),
+  // until the first token, the run on show is dimmed and stands
+  onRunning: (isRunning) =>
+    update(PLAYER, isRunning ? { preparing: "unrecorded" } : { preparing: false, ended: Date.now() }),
 });
 
 /* ---- links ---------------------------------------------------------------------------------------------------- */

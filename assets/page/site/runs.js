@@ -2,12 +2,13 @@
 
 import { checkRequest, createRunner } from "#page/shared/runner.js";
 
-/** @param {{ page: any, root: URL, showNotice: (text: string, wrong?: boolean, share?: number) => void,
- *   write: (log: string) => void, onEnd: () => void }} host
- * `write` receives the growing log, and `onEnd` is called once at the end of a run.
+/** @param {{ page: any, root: URL,
+ *   showNotice: (text: string, wrong?: boolean, share?: number, press?: Press) => void,
+ *   write: (log: string) => void, onRunning: (running: boolean) => void }} host
+ * `write` receives the growing log, and `onRunning` is called at the beginning and at the end of a run.
  * Returns `press`, the action of the button, `showSettings`, which fills in the fields, and `k`, which reads its field:
  * the K of a run on show is not filled in, because it was chosen by the costs of another machine. */
-export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
+export function createOwnRuns({ page, root, showNotice, write, onRunning }) {
   const texts = page.words.own,
     { drafters, numbers } = page.engine,
     button = /** @type {HTMLElement} */ (document.getElementById("run")),
@@ -24,11 +25,15 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
     write,
     onRunning(isRunning) {
       button.textContent = isRunning ? page.words.stop : page.words.run;
-      if (!isRunning) onEnd();
+      onRunning(isRunning);
+    },
+    runAgain(k) {
+      findField("k").value = k;
+      press();
     },
   });
 
-  /* Fills in the settings of the run on show, and offers the drafters that are recorded or can run here. */
+  /* Fills in the settings of the run on show, and offers the drafters that can run here, and those of recordings. */
   function showSettings(/** @type {any} */ settings, /** @type {string[]} */ recorded) {
     const menu = findField("drafter"),
       createGroup = (/** @type {string} */ label, /** @type {string[]} */ names) => {
@@ -37,9 +42,9 @@ export function createOwnRuns({ page, root, showNotice, write, onEnd }) {
         group.append(...names.map((name) => new Option(page.drafters[name] || name, name)));
         return group;
       },
-      drafterNames = drafters[family()],
-      others = Object.keys(drafterNames).filter((name) => !recorded.includes(name));
-    menu.replaceChildren(createGroup(page.words.recorded, recorded), createGroup(page.words.here, others));
+      here = Object.keys(drafters[family()]),
+      others = recorded.filter((name) => !here.includes(name));
+    menu.replaceChildren(createGroup(page.words.here, here), createGroup(page.words.recorded, others));
     menu.value = settings.drafter;
     for (const name of Object.keys(numbers)) {
       const { low, high } = numbers[name];

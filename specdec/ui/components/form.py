@@ -8,7 +8,7 @@ import gradio as gr
 from ...exposure import limits
 from ...families import presets
 from ...messages import Refused
-from ...methods import DEFAULT_DRAFTER, EMBEDDED, ROUNDED, RULE_FACTS
+from ...methods import DEFAULT_DRAFTER, EMBEDDED, IN_BROWSER, ROUNDED, RULE_FACTS
 from ...settings import REQUIRED, Setting, SETTINGS
 from .. import browser, menu, recorded
 from ..gateway.visitors import has_queue_priority
@@ -63,10 +63,10 @@ def add_form(shown: dict[str, Any]) -> Form:
             built |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in built}
         fields = {name: built[name] for name in SETTINGS}
         with engine_place:
-            engines = engine_menu([fields[name] for name in SERVER_ONLY])
+            engines = engine_menu([fields[name] for name in SERVER_ONLY], drafter)
     with gr.Column(elem_classes="sd-fold", elem_id="deeds"):
         traces()
-    explain(drafter, rule, target, peer)
+    explain(drafter, rule, target, peer, engines)
     # Not on `change`, because code that fills in the target also fills in the drafter.
     by_hand = [target.input, target.select, target.blur]
     gr.on(by_hand, switch, [target, drafter, rule], [target, drafter], **INSTANT)
@@ -78,8 +78,8 @@ def add_form(shown: dict[str, Any]) -> Form:
     return Form(fields, engines, run_button, stop_button, line, pills)
 
 
-def engine_menu(fields: list[Any]) -> gr.Radio:
-    """Offer a choice of engines. The `fields` that the browser's lacks are hidden with it."""
+def engine_menu(fields: list[Any], drafter: gr.Dropdown) -> gr.Radio:
+    """Offer a choice of engines. With the browser's, `fields` that it lacks are hidden."""
     words = strings("page")["settings"]["engine"]
     offered = [SERVER, *([BROWSER] if browser.offered() else [])]
     first = BROWSER if BROWSER in offered and limits().in_browser else SERVER
@@ -93,13 +93,14 @@ def engine_menu(fields: list[Any]) -> gr.Radio:
     )
     shown = [field.visible for field in fields]
 
-    def choose(name: str) -> list[Any]:
+    def choose(name: str, drafts: str) -> list[Any]:
         updates = [gr.update(visible=name == SERVER and is_shown) for is_shown in shown]
-        return [gr.update(info=words[f"about_{name}"]), *updates]
+        drafting = gr.skip() if name == SERVER or drafts in IN_BROWSER[EMBEDDED] else gr.update(value=DEFAULT_DRAFTER)
+        return [gr.update(info=words[f"about_{name}"]), drafting, *updates]
 
     for field in fields:
         field.visible &= first == SERVER
-    chosen.change(choose, chosen, [chosen, *fields], **INSTANT)
+    chosen.change(choose, [chosen, drafter], [chosen, drafter, *fields], **INSTANT)
     chosen.change(None, chosen, None, js=ENGINE_CHOSEN, **INSTANT)
     return chosen
 
@@ -118,7 +119,7 @@ def field(setting: Setting, shown: dict[str, Any]) -> Any:
         return gr.Textbox(value, label=label, lines=2, max_lines=4)
     if not setting.step:
         return gr.Number(value, label=label, elem_classes="sd-inline-number")
-    return gr.Slider(setting.low, setting.high, value=value, step=setting.step, label=label, buttons=[])
+    return gr.Slider(setting.low, setting.high, value, step=setting.step, label=label, buttons=[], elem_id=setting.name)
 
 
 def target_menu(chosen: str) -> gr.Dropdown:
@@ -149,14 +150,15 @@ def drafter_names() -> dict[str, str]:
     return {DEFAULT_DRAFTER: strings("page")["settings"]["chosen"]["name"]} | of_drafters("name")
 
 
-def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: gr.Checkbox) -> None:
-    """Let a script update the lines below the menus if drafter or rule changes."""
+def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: gr.Checkbox, engines: gr.Radio) -> None:
+    """Let a script update the lines below the menus, and the engine, if drafter or rule changes."""
     targets = [name for name in (*menu.targets(), "") if name not in ROUNDED]
     drafters = {target: {rule: menu.drafter_lines(rule, target) for rule in RULE_FACTS} for target in targets}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
-    script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same)
+    there: dict[str, Any] = {"here": IN_BROWSER, "moved": strings("page")["settings"]["engine"]["moved"]}
+    script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same, **there)
     for changed in (drafter, rule):
-        changed.change(None, [drafter, rule, target], [drafter, rule, peer], js=script, **PRIVATE)
+        changed.change(None, [drafter, rule, target, engines], [drafter, rule, peer, engines], js=script, **PRIVATE)
 
 
 def switch(target: str, drafter: str, rule: str) -> tuple[Any, Any]:

@@ -34,6 +34,19 @@ CUT = """() => [...document.querySelectorAll("main *, footer *")].filter((node) 
     }
     return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
+# Pairs of texts that lie over each other, around the status of a run on a phone. The notice covers all of the pace.
+OVERLAPS = """() => {
+    const texts = [...document.querySelectorAll("#notice *, .sd-badge *, .sd-setup, .sd-scene *, .sd-lid")]
+        .filter((node) => [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim()))
+        .filter((node) => node.checkVisibility({ visibilityProperty: true }) && !node.closest(".sd-flow"));
+    const isOver = (one, other) => {
+        const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+        return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+    };
+    return texts.flatMap((one, i) => texts.slice(i + 1).filter((other) => !one.contains(other) && isOver(one, other))
+        .map((other) => [one.textContent, other.textContent]));
+}"""
 # Both lanes of that prompt have finished.
 OVER = """(prompt) => { const { header, names, lanes } = document.querySelector('.sd-player').run();
   return header.prompt === prompt && names.every((name) => lanes[name].finished); }"""

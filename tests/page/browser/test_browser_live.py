@@ -192,13 +192,21 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
     monkeypatch.setattr(exposure, "host", exposure.Host("class"))
     room = classroom.Room("127.0.0.1")
     with chrome.pages(browser, served(room)) as open_page:
-        page = open_page(query="?max_tokens=8")
+        page = open_page(375, 812, query="?max_tokens=8")
         page.locator("#prompt textarea").fill(TEXT)
         page.locator("#run").click()  # where settings are folded away
         page.wait_for_function(OVER, arg=TEXT)
+        expect(page.locator("#notice p")).not_to_be_empty()
+        wait_for(page, "done")
+        for width in (375, 320):
+            page.set_viewport_size({"width": width, "height": 812})
+            assert page.evaluate(chrome.OVERLAPS) == [], width
         assert Trace.loads(page.evaluate(LOG)).header.models["device"] == "browser"
         settings(page, advanced=True)
-        expect(page.locator("#engine").get_by_label("This browser")).to_be_checked()
+        for drafter, engine in (("EAGLE-3", "This page’s own"), ("Prompt lookup", "This browser")):
+            page.get_by_label("Drafter", exact=True).click()
+            page.get_by_role("option", name=drafter, exact=True).click()
+            expect(page.locator("#engine").get_by_label(engine)).to_be_checked()
         page.goto("about:blank")
         page = open_page(query=f"class/teacher?teach={room.secret}")
         page.add_init_script("addEventListener('sd-engine', (event) => (window.told = event.detail[0]))")

@@ -25,10 +25,25 @@ test("the lines follow drafter, rule and target; an unknown target has lines of 
     rules: { exact: "R", lossy: "" },
     peers: { copy: "P" },
     same: { rounded: "ours" },
+    here: { ours: ["copy"] },
+    moved: "M",
   });
-  const told = (...chosen) => follow(...chosen).map(({ __type__, info }) => [__type__, info].join(" "));
+  const told = (...chosen) =>
+    follow(...chosen, "own")
+      .slice(0, 3)
+      .map(({ __type__, info }) => [__type__, info].join(" "));
   assert.deepEqual(told("copy", "exact", "ours"), ["update a", "update R", "update P"]);
   assert.deepEqual(told("copy", "lossy", "rounded"), ["update b", "update ", "update P"]);
   assert.deepEqual(told("copy", "exact", "somebody's"), ["update c", "update R", "update P"]);
   assert.deepEqual(told("other", "exact", "ours"), ["update ", "update R", "update "]);
+  // a drafter that the browser lacks moves the run to the page's own engine, until it has one again
+  const moved = (drafter, engine) => {
+    const [{ info }, , , { value }] = follow(drafter, "exact", "ours", engine);
+    return [info, value];
+  };
+  assert.deepEqual(moved("other", "browser"), ["M", "own"]);
+  assert.deepEqual(moved("other", "own"), ["M", undefined]);
+  assert.deepEqual(moved("copy", "own"), ["a", "browser"]);
+  assert.deepEqual(moved("copy", "browser"), ["a", undefined]);
+  assert.deepEqual(moved("other", "own"), ["", undefined]); // chosen by hand, it stays
 });

@@ -18,8 +18,8 @@ import { eventsOf, json, player } from "./page.js";
 const { foldEvents, figuresAt, replayEnd } = player;
 const TEXTS = json("text/en/player.json");
 
-/* A run of one token a pass and a draft of three, all kept; speculative cycles take `cycle` ms, plain passes 10. */
-function made(cycle, cycles = 12, first = cycle) {
+/* A run of one token a pass beside one of `gain`; speculative cycles take `cycle` ms, plain passes 10. */
+function made(cycle, cycles = 12, first = cycle, gain = 4) {
   const log = [{ event: "header", lanes: ["speculative", "plain"], source: "recorded" }];
   const commit = (lane, n, at, tokens) =>
     log.push({
@@ -34,8 +34,8 @@ function made(cycle, cycles = 12, first = cycle) {
   commit("speculative", 0, 0, [1]);
   commit("plain", 0, 0, [1]);
   const end = (n) => (first + (n - 1) * cycle) / 1000;
-  for (let n = 1; n <= cycles; n++) commit("speculative", n, end(n), [1, 1, 1, 1]);
-  for (let n = 1; n <= 4 * cycles; n++) commit("plain", n, n / 100, [1]);
+  for (let n = 1; n <= cycles; n++) commit("speculative", n, end(n), Array(gain).fill(1));
+  for (let n = 1; n <= gain * cycles; n++) commit("plain", n, n / 100, [1]);
   for (const lane of ["speculative", "plain"]) log.push({ event: "finished", lane, reason: "limit" });
   return foldEvents(log);
 }
@@ -178,18 +178,19 @@ test("a gain is told by passes and words, which no busy machine can spoil; the c
   assert.deepEqual([verdict(gain).clock, verdict(gain).busy], ["On the clock 2.0×, but the machine was busy", true]);
 });
 
-test("a loss is told before the passes, busy machine or not, and a tie is neither", () => {
+test("a loss is told before the passes unless the machine was busy, and of a tie or no drafts nothing is", () => {
   const verdict = (run) => summarize(TEXTS, run),
     loss = made(60),
     told = ({ headline, clock, rows }) => [headline, clock, rows[0].fill];
   assert.deepEqual(told(verdict(loss)), ["1.5× slower: 12 passes instead of 48", "", "rejected"]);
   loss.header.machine = { busy: true };
   const note = "On the clock 0.67×, but the machine was busy";
-  assert.deepEqual(told(verdict(loss)), ["1.5× slower: 12 passes instead of 48", note, "rejected"]);
+  assert.deepEqual(told(verdict(loss)), ["12 passes instead of 48, same words", note, "accepted"]);
   for (const cycle of [39, 40, 41]) {
     const clock = "On the clock as fast as plain decoding";
-    assert.deepEqual(told(verdict(made(cycle))), ["A tie: 12 passes instead of 48", clock, "accepted"]);
+    assert.deepEqual(told(verdict(made(cycle))), ["12 passes instead of 48, same words", clock, "accepted"]);
   }
+  assert.deepEqual(told(verdict(made(11, 12, 11, 1))), ["Nothing was drafted: the same 12 passes", "", "line-2"]);
   assert.equal(verdict(made(41.5)).headline, "1.04× slower: 12 passes instead of 48");
   assert.equal(verdict(made(38.5)).clock, "1.04× faster on the clock");
 });

@@ -7,7 +7,7 @@ export function createEngine(props) {
   const texts = JSON.parse(props.words),
     order = JSON.parse(props.order),
     offer = JSON.parse(props.offer),
-    base = new URL("../engine/", import.meta.url),
+    base = new URL(".", import.meta.url),
     /** @type {any} */ find = (/** @type {string} */ selector) => document.querySelector(selector);
   const { start, stop, isRunning } = createRunner({
     texts,
@@ -23,7 +23,14 @@ export function createEngine(props) {
     onRunning(running) {
       find("#run").disabled = running;
       find("#stop").disabled = !running;
+      find(".sd-player").dim(running && "unrecorded"); // until the first token
       if (!running) find(".sd-player").ended();
+    },
+    runAgain(k) {
+      const field = find("#k input[type=number]");
+      window.addEventListener("sd-settings", () => find("#run").click(), { once: true });
+      field.value = k;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
     },
   });
 
