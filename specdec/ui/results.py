@@ -13,7 +13,8 @@ from . import recorded
 from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
-BLUE, GREY = "#0072b2", "#94a3b8"  # of named marks in the chart, and of the others
+BLUE = "#0072b2"  # of named marks in the chart
+GREY = "#94a3b8"  # of the others
 NAMED = 3  # how many of the fastest marks the chart names
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
@@ -95,17 +96,18 @@ def chart(rows: list[Row], temperature: float) -> Any:
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
-    longest, highest = (max(row[name] for row in rows) for name in ("tau", "measured_speedup"))
+    right, top = (max(row[name] for row in rows) * 1.1 for name in ("tau", "measured_speedup"))
     figure = graph_objects.Figure()
-    for cost in (1, 2, 3, 4):
-        end, line = min(longest, highest * cost), {"color": GREY, "dash": "dot", "width": 1}
-        label = {"text": ["", words["cost"].format(value=cost)], "textposition": "top left", "mode": "lines+text"}
-        figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", **label)
+    for cost in (1, 2, 3, 4):  # the names of the lines stand outside the frame, where no mark is
+        end, line = min(right, top * cost), {"color": GREY, "dash": "dot", "width": 1}
+        label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
+        side = "middle right" if end == right else "top center"
+        figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", textposition=side, **label)
     here = [row for row in rows if row["temperature"] == temperature]
     named = outermost(here)
     names = [f"{method(row['drafter'])} · {domain(row['domain'])}" for row in here]
     above = ["top" if row in named[:NAMED] else "bottom" for row in here]
-    beside = ["left" if row["tau"] > longest / 2 else "right" for row in here]
+    beside = ["left" if row["tau"] > 0.6 * right else "right" for row in here]
     figure.add_scatter(
         x=[row["tau"] for row in here],
         y=[row["measured_speedup"] for row in here],
@@ -114,6 +116,7 @@ def chart(rows: list[Row], temperature: float) -> Any:
         text=[name if row in named else "" for name, row in zip(names, here, strict=True)],
         textposition=list(map(" ".join, zip(above, beside, strict=True))),
         mode="markers+text",
+        cliponaxis=False,
         marker={"color": [BLUE if row in named else GREY for row in here], "size": 9},
     )
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False, "title": {"font": {"size": 13}}}
@@ -122,23 +125,23 @@ def chart(rows: list[Row], temperature: float) -> Any:
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 13},
         height=460,
-        margin={"l": 48, "r": 12, "t": 8, "b": 52},
+        margin={"l": 48, "r": 48, "t": 24, "b": 52},
         showlegend=False,
-        xaxis=axis | {"title_text": words["x"], "range": [0.8, longest * 1.04]},
-        yaxis=axis | {"title_text": words["y"], "range": [0, highest * 1.1]},
+        xaxis=axis | {"title_text": words["x"], "range": [0.8, right]},
+        yaxis=axis | {"title_text": words["y"], "range": [0, top]},
     )
 
 
 def outermost(rows: list[Row]) -> list[Row]:
-    """List the rows that the chart names, none beside another: the fastest, two whose cycles cost most, the slowest."""
+    """List the rows that the chart names, none as high as another: the fastest, the dearest cycles, the slowest."""
     fastest_first = sorted(rows, key=lambda row: -row["measured_speedup"])
     dearest_first = sorted(rows, key=lambda row: row["measured_speedup"] / row["tau"])
-    reach = {name: max(row[name] for row in rows) / 12 for name in ("tau", "measured_speedup")}
+    height = fastest_first[0]["measured_speedup"] / 16  # of a name
     named: list[Row] = []
-    for ranked, count in ((fastest_first, NAMED), (dearest_first, NAMED + 2), (fastest_first[::-1], NAMED + 3)):
+    for ranked, count in ((fastest_first, NAMED), (dearest_first, NAMED + 2), (fastest_first[-1:], NAMED + 3)):
         for row in ranked:
-            is_near = any(all(abs(row[name] - one[name]) < reach[name] for name in reach) for one in named)
-            if len(named) < count and not is_near:
+            is_apart = all(abs(row["measured_speedup"] - one["measured_speedup"]) > height for one in named)
+            if len(named) < count and is_apart:
                 named.append(row)
     return named
 

@@ -2,7 +2,7 @@
  * `FIRST_MISTAKES` are always visible. */
 
 import { html } from "#page/race/html.js";
-import { fillText } from "#page/race/text.js";
+import { fillText, joinSentences } from "#page/race/text.js";
 import { FIRST_MISTAKES, LOSSY_RULES } from "#page/lossless/reading.js";
 
 /** `choose(name)` switches a mistake on, `choose("")` switches it off; `getPlanted()` returns the name that is on.
@@ -24,8 +24,7 @@ export function createMistakes(texts, root, part, getPlanted, choose) {
         },
         html("i", {}),
         html("b", {}, title),
-        html("span", {}, what),
-        met && html("span", { class: "sd-met" }, fillText(texts.rail.met, { met })),
+        html("span", {}, joinSentences(what, met && fillText(texts.rail.met, { met }))),
       );
     node.onclick = () => choose(getPlanted() === name ? "" : name);
     return node;

@@ -59,7 +59,12 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         Object.values(verdict.trials).some((trial) => trial.u != null) ? labels.verdict_coin : "",
       ),
       ...nodes.map((node) =>
-        cell("sd-bottom" + hotClass(node), ...verdictCell(node), node === replaced && createTargetChip("span")),
+        cell(
+          "sd-bottom" + hotClass(node),
+          ...(node === replaced
+            ? [createNodeChip(node, states[node], "span"), createTargetChip("span")]
+            : verdictCell(node)),
+        ),
       ),
       cell(
         "",

@@ -209,7 +209,7 @@ function mountStepper(element, props, server, player) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
       isOne = (/** @type {number} */ i) => all[i].targetToken?.state === state,
-      index = order.find((i) => isOne(i) && all[i].targetToken?.p > 0.2) ?? order.find(isOne);
+      index = order.find((i) => isOne(i) && (all[i].targetToken?.p ?? 0) > 0.2) ?? order.find(isOne);
     return index === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(index, "own"))];
   }
 
