@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from decimal import Decimal, ROUND_HALF_UP
-from statistics import median
+from statistics import geometric_mean
 from typing import Any
 
 import pandas
@@ -13,8 +13,9 @@ from . import recorded
 from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a37500", "#64748b", "#56b4e9")  # of the methods in the chart
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
+BLUE = "#0072b2"  # of named marks in the chart
+GREY = "#94a3b8"  # of the others
+NAMED = 3  # how many of the fastest marks the chart names
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
@@ -71,11 +72,11 @@ def columns(rows: list[Row]) -> dict[str, str]:
     """Map the columns of `speedups` to their headings."""
     words = strings("methods")
     kinds = {row["domain"]: domain(row["domain"]) for row in rows}
-    return {"method": words["table"]["columns"]["method"], "median": words["speedups"]["median"]} | kinds
+    return {"method": words["table"]["columns"]["method"], "mean": words["speedups"]["mean"]} | kinds
 
 
 def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
-    """Return a row a method, the fastest first: name, median, each speed-up with its interval."""
+    """Return a row a method, the fastest first: name, geometric mean, each speed-up with its interval."""
     kinds = dict.fromkeys(row["domain"] for row in rows)
     by_method: dict[str, dict[str, list[float]]] = {}
     for row in rows:
@@ -83,51 +84,66 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
             figures = [row["measured_speedup"], *row["measured_speedup_interval"]]
             by_method.setdefault(row["drafter"], {})[row["domain"]] = [shown(figure) for figure in figures]
     table = []
-    for drafter, spans in by_method.items():  # a method that lacks a kind of text has no median, and comes last
-        middle = shown(median(span[0] for span in spans.values())) if spans.keys() == kinds.keys() else None
-        table.append([method(drafter), middle, *map(spans.get, kinds)])
+    for drafter, spans in by_method.items():  # a method that lacks a kind of text has no mean, and comes last
+        whole = spans.keys() == kinds.keys()
+        mean = shown(geometric_mean(span[0] for span in spans.values())) if whole else None
+        table.append([method(drafter), mean, *map(spans.get, kinds)])
     return sorted(table, key=lambda cells: -(cells[1] or 0.0))
 
 
-def chart(rows: list[Row]) -> Any:
-    """Draw each speed-up over the tokens per cycle, a mark a method, hollow where it samples, and lines of one cost."""
+def chart(rows: list[Row], temperature: float) -> Any:
+    """Draw the speed-ups at a temperature over the tokens per cycle, the outermost named, and lines of one cost."""
     from plotly import graph_objects
 
     words = strings("methods")["chart"]
-    longest = max(row["tau"] for row in rows)
+    right, top = (max(row[name] for row in rows) * 1.1 for name in ("tau", "measured_speedup"))
     figure = graph_objects.Figure()
-    for cost, dash in ((1.0, "solid"), (1.5, "dash"), (2.0, "dot")):
-        name, line = words["cost"].format(value=f"{cost:g}"), {"color": "#94a3b8", "dash": dash, "width": 1}
-        figure.add_scatter(x=[0, longest], y=[0, longest / cost], name=name, mode="lines", line=line, hoverinfo="skip")
-    order = [cells[0] for value in temperatures(rows) for cells in speedups(rows, value)]  # as in the table
-    drafters = sorted(dict.fromkeys(row["drafter"] for row in rows), key=lambda name: order.index(method(name)))
-    for number, drafter in enumerate(drafters):
-        here = sorted((row for row in rows if row["drafter"] == drafter), key=lambda row: row["temperature"])
-        shape = SHAPES[number % len(SHAPES)]
-        figure.add_scatter(
-            x=[row["tau"] for row in here],
-            y=[row["measured_speedup"] for row in here],
-            text=[f"{method(drafter)}, {domain(row['domain'])}, {at(row['temperature'])}" for row in here],
-            hovertemplate="%{text}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
-            name=method(drafter),
-            mode="markers",
-            marker={
-                "color": COLOURS[number % len(COLOURS)],
-                "symbol": [shape + "-open" * (row["temperature"] > 0) for row in here],
-                "size": 9,
-            },
-        )
+    for cost in (1, 2, 3, 4):  # the names of the lines stand outside the frame, where no mark is
+        end, line = min(right, top * cost), {"color": GREY, "dash": "dot", "width": 1}
+        label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
+        side = "middle right" if end == right else "top center"
+        figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", textposition=side, **label)
+    here = [row for row in rows if row["temperature"] == temperature]
+    named = outermost(here)
+    names = [f"{method(row['drafter'])} · {domain(row['domain'])}" for row in here]
+    above = ["top" if row in named[:NAMED] else "bottom" for row in here]
+    beside = ["left" if row["tau"] > 0.6 * right else "right" for row in here]
+    figure.add_scatter(
+        x=[row["tau"] for row in here],
+        y=[row["measured_speedup"] for row in here],
+        customdata=names,
+        hovertemplate="%{customdata}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
+        text=[name if row in named else "" for name, row in zip(names, here, strict=True)],
+        textposition=list(map(" ".join, zip(above, beside, strict=True))),
+        mode="markers+text",
+        cliponaxis=False,
+        marker={"color": [BLUE if row in named else GREY for row in here], "size": 9},
+    )
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False, "title": {"font": {"size": 13}}}
     return figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 14},
+        font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 13},
         height=460,
-        margin={"l": 60, "r": 20, "t": 20, "b": 60},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
-        xaxis=axis | {"title_text": words["x"], "range": [0.8, longest * 1.04]},
-        yaxis=axis | {"title_text": words["y"], "rangemode": "tozero"},
+        margin={"l": 48, "r": 48, "t": 24, "b": 52},
+        showlegend=False,
+        xaxis=axis | {"title_text": words["x"], "range": [0.8, right]},
+        yaxis=axis | {"title_text": words["y"], "range": [0, top]},
     )
+
+
+def outermost(rows: list[Row]) -> list[Row]:
+    """List the rows that the chart names, none as high as another: the fastest, the dearest cycles, the slowest."""
+    fastest_first = sorted(rows, key=lambda row: -row["measured_speedup"])
+    dearest_first = sorted(rows, key=lambda row: row["measured_speedup"] / row["tau"])
+    height = fastest_first[0]["measured_speedup"] / 16  # of a name
+    named: list[Row] = []
+    for ranked, count in ((fastest_first, NAMED), (dearest_first, NAMED + 2), (fastest_first[-1:], NAMED + 3)):
+        for row in ranked:
+            is_apart = all(abs(row["measured_speedup"] - one["measured_speedup"]) > height for one in named)
+            if len(named) < count and is_apart:
+                named.append(row)
+    return named
 
 
 def findings(rows: list[Row]) -> list[str]:

@@ -72,21 +72,21 @@ def test_the_table_holds_every_row_and_speed_ups_stand_by_method_and_text_the_fa
     rows = toyreport.report()["rows"]
     cells = results.cells(rows)
     assert len(cells) == 12 and cells[0] == ["Prompt lookup", "Story", 0.0, 4, 0.9, None, *cells[0][6:-1], 0.001]
-    assert list(results.columns(rows).values()) == ["Method", "Median", "Story", "Code"]
+    assert list(results.columns(rows).values()) == ["Method", "Geometric mean", "Story", "Code"]
     table = results.speedups(rows, 0.0)
-    assert [cells[:2] for cells in table] == [["Draft model", 1.55], ["Medusa tree", 1.45], ["Prompt lookup", 1.0]]
+    assert [cells[:2] for cells in table] == [["Draft model", 1.53], ["Medusa tree", 1.45], ["Prompt lookup", 0.99]]
     assert table[0][2:] == [[1.8, 1.75, 1.9], [1.3, 1.25, 1.4]]
-    del rows[4]  # the draft model's on stories: half of a median would be none
+    del rows[4]  # the draft model's on stories: half of a mean would be none
     assert results.speedups(rows, 0.0)[-1] == ["Draft model", None, None, [1.3, 1.25, 1.4]]
 
 
 def test_a_report_says_what_has_changed_since():
     report = toyreport.report()
-    assert "Measured before" not in methods.provenance(report)[1]
+    assert methods.provenance(report)[2:] == ["Measured on 2026-01-02.", ""]
     report["provenance"]["changed"] = ["loop"]
-    said = methods.provenance(report)[1]
-    assert "Toy, 2 cores" in said and "2026-01-02" in said and "abc1234" in said
-    assert said.endswith("Measured before the last change of the loop.")
+    _, said, *dated = methods.provenance(report)
+    assert "Toy, 2 cores" in said and "abc1234" in said
+    assert dated == ["Measured on 2026-01-02, before later changes", "the loop"]
 
 
 def test_every_drafter_has_a_name_and_a_card_with_a_picture_and_a_source():
@@ -118,17 +118,19 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
     assert "${" not in page and "{{" not in page and "\\" not in page and "`" not in page
 
 
-def test_the_chart_holds_every_speed_up_lists_methods_as_the_table_does_and_samples_hollow():
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_chart_holds_the_speed_ups_of_a_temperature_over_their_tokens_per_cycle(temperature):
     rows = toyreport.report()["rows"]
-    kept = [results.method(row["drafter"]) for row in rows]
-    traces = results.chart(rows).data[3:]
-    points = [point for trace in traces for point in zip(trace.x, trace.y, strict=True)]
-    assert sorted(points) == sorted((row["tau"], row["measured_speedup"]) for row in rows)
-    assert (
-        [trace.name for trace in traces]
-        == [cells[0] for cells in results.speedups(rows, 0.0)]
-        != [*dict.fromkeys(kept)]
-    )
-    assert len({(trace.marker.color, trace.marker.symbol[0]) for trace in traces}) == 3
-    hollow = [[name.endswith("-open") for name in trace.marker.symbol] for trace in traces]
-    assert hollow == [[False, False, True, True]] * 3
+    marks = results.chart(rows, temperature).data[-1]
+    here = [row for row in rows if row["temperature"] == temperature]
+    assert list(zip(marks.x, marks.y, strict=True)) == [(row["tau"], row["measured_speedup"]) for row in here]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_chart_names_its_outermost_marks_and_ends_where_they_do(temperature):
+    rows = results.reports()[0]["rows"]
+    chart = results.chart(rows, temperature)
+    marks = chart.data[-1]
+    named = [y for y, text in zip(marks.y, marks.text, strict=True) if text]
+    assert 4 < len(named) < 7 and max(marks.y) in named
+    assert max(marks.y) < chart.layout.yaxis.range[1] < 1.2 * max(row["measured_speedup"] for row in rows)

@@ -15,10 +15,10 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       notation = texts.notation[view.notation],
       labels = texts.grid,
       hasPassed = stepIndex >= steps.indexOf("check");
-    const hotClass = (/** @type {number} */ node) => (view.step === node ? " sd-hot" : ""),
-      showsTarget = targetToken && stepIndex >= steps.indexOf("own"),
-      replaced =
-        showsTarget && targetToken.state === "resampled" && !cycle.tree && cycle.drafts[states.indexOf("rejected")];
+    const showsTarget = targetToken && stepIndex >= steps.indexOf("own"),
+      isReplaced = showsTarget && targetToken.state === "resampled" && !cycle.tree,
+      replaced = isReplaced ? states.indexOf("rejected") : -1, // the target's token stands in its column
+      hotClass = (/** @type {number} */ node) => (node === view.step || node === replaced ? " sd-hot" : "");
     const label = (/** @type {string} */ name, /** @type {string} */ sub, figure = "") =>
         html("div", { class: "sd-rl" }, name, html("small", {}, sub), html("small", {}, figure)),
       cell = (/** @type {string} */ cls, /** @type {Child[]} */ ...inner) =>
@@ -36,9 +36,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       ),
       cell(
         "sd-ghost",
-        replaced
-          ? html("span", {}, fillText(labels.instead, { x: formatPiece(replaced.piece) }))
-          : nodes.length && !cycle.tree && targetToken && !showsTarget && html("span", {}, labels.if_all),
+        nodes.length && !cycle.tree && targetToken && (isReplaced || !showsTarget) && html("span", {}, labels.if_all),
       ),
       label(labels.target, labels.target_sub, view.notation === "plain" ? notation.q_short : notation.p_short),
       html(
@@ -50,7 +48,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
         }),
       ),
       ...nodes.map((node) => cell("sd-places" + hotClass(node), hasPassed && chanceOf(node))),
-      cell("sd-places", hasPassed && !replaced && likeliestAfter(nodes)),
+      cell("sd-places", hasPassed && likeliestAfter(nodes)),
       label(
         labels.verdict,
         verdict.rule === BLOCK_VERIFICATION
@@ -60,10 +58,19 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
             : labels.verdict_sub,
         Object.values(verdict.trials).some((trial) => trial.u != null) ? labels.verdict_coin : "",
       ),
-      ...nodes.map((node) => cell("sd-bottom" + hotClass(node), ...verdictCell(node))),
+      ...nodes.map((node) =>
+        cell(
+          "sd-bottom" + hotClass(node),
+          ...(node === replaced
+            ? [createNodeChip(node, states[node], "span"), createTargetChip("span")]
+            : verdictCell(node)),
+        ),
+      ),
       cell(
         "",
-        ...(showsTarget ? [createTargetChip("span"), html("span", {}, playerTexts.status[targetToken.state])] : []),
+        ...(showsTarget && replaced < 0
+          ? [createTargetChip("span"), html("span", {}, playerTexts.status[targetToken.state])]
+          : []),
       ),
     );
     const hotCell = part.grid.querySelector(".sd-hot");

@@ -24,11 +24,13 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
         barWidth = columnWidth - 6,
         lower = row.isRest ? row.min : Math.min(row.p, row.q),
         surplus = row.p - lower,
-        deficit = row.q - lower;
+        deficit = row.q - lower,
+        isDrawn = !row.isRest && row.token === sampledToken()?.token,
+        surplusHeight = Math.max(heightOf(surplus), isDrawn ? 2 : 0); // so that what is drawn is seen
       chart.append(svgRect(x, baseline - heightOf(lower), barWidth, heightOf(lower), { class: "sd-f-accepted" }));
-      if (surplus > 5e-4)
+      if (surplus > 5e-4 || isDrawn)
         chart.append(
-          svgRect(x, baseline - heightOf(lower + surplus), barWidth, heightOf(surplus), {
+          svgRect(x, baseline - heightOf(lower) - surplusHeight, barWidth, surplusHeight, {
             class: "sd-f-resampled sd-o-resampled",
           }),
         );
@@ -40,17 +42,14 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
           }),
         );
       const top = baseline - heightOf(lower + surplus + deficit) - 6,
-        label =
-          surplus > 0.004 && deficit > 0.004
-            ? "±"
-            : surplus > 0.004
-              ? "+" + surplus.toFixed(2)
-              : deficit > 0.004
-                ? "−" + deficit.toFixed(2)
-                : "";
-      if (label) chart.append(svgText(x + barWidth / 2, top, label, "sd-b", "middle"));
-      const name = row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth),
-        isDrawn = !row.isRest && row.token === sampledToken()?.token; // then its name is whole, below the others
+        labels = [
+          deficit > 0.004 && "−" + formatFigure(deficit),
+          (surplus > 0.004 || isDrawn) && "+" + formatFigure(surplus),
+        ].filter(Boolean),
+        name = row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth); // whole, and lower, if drawn
+      labels.forEach((label, line) =>
+        chart.append(svgText(x + barWidth / 2, top - 13 * line, label, "sd-b", "middle")),
+      );
       chart.append(
         isDrawn && name !== formatPiece(row.piece)
           ? svgText(clamp(x + barWidth / 2, 60, width - 60), 141, formatPiece(row.piece), "sd-tk sd-b", "middle")

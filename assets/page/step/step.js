@@ -120,6 +120,10 @@ function mountStepper(element, props, server, player) {
     current.stepIndex = current.steps.indexOf(view.step);
     paintHead();
     runText.paint();
+    part.text.classList.toggle(
+      "sd-cut",
+      current.changed || view.step !== "commit" || speculativeOf(run).finished?.reason === "length",
+    );
     paintRail();
     part.say.replaceChildren(
       ...(current.changed ? [html("b", {}, texts.what_if.mark), " "] : []),
@@ -188,8 +192,6 @@ function mountStepper(element, props, server, player) {
     part.hint.replaceChildren(
       ...(current.changed
         ? [
-            texts.what_if.grey,
-            " ",
             createPress(texts.what_if.reset, "sd-link sd-reset", () => {
               view.choice = {};
               draw(true);
@@ -206,7 +208,8 @@ function mountStepper(element, props, server, player) {
   function createShortcut(/** @type {"resampled" | "bonus"} */ state) {
     const all = cycles(),
       order = all.map((_, i) => (view.cycle + 1 + i) % all.length),
-      index = order.find((i) => all[i].targetToken && all[i].targetToken.state === state);
+      isOne = (/** @type {number} */ i) => all[i].targetToken?.state === state,
+      index = order.find((i) => isOne(i) && (all[i].targetToken?.p ?? 0) > 0.2) ?? order.find(isOne);
     return index === undefined ? [] : [" ", createPress(texts.shortcuts[state], "sd-link", () => goTo(index, "own"))];
   }
 

@@ -77,8 +77,8 @@ export function createRunText(page, { listNodes, isRevealed, createNodeChip, cre
     );
     spans.forEach((span, i) => {
       const isAhead = i > view.cycle;
-      span.className = "sd-part" + (isAhead ? (current.changed ? " sd-grey" : " sd-ahead") : "");
-      span.hidden = isAhead && !current.changed && view.step !== "commit"; // not written yet
+      span.className = "sd-part" + (isAhead ? " sd-ahead" : "");
+      span.hidden = isAhead && (current.changed || view.step !== "commit"); // not written yet
     });
     const box = part.text,
       openSpan = spans[view.cycle];

@@ -248,7 +248,7 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
             createRow(describe(row) + " · T " + row.temperature, [
               formatTimes(miss.predicted),
               formatTimes(miss.measured),
-              html("td", { class: "sd-th-why" }, reasonOf(row, miss)),
+              reasonOf(row, miss),
             ]),
           ),
         ),

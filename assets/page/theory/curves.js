@@ -73,8 +73,8 @@ export function createCurves({
     );
   }
 
-  /** Marks the current and the best K, and keeps their labels apart. @param {Frame} frame @param {Scale} x
-   * @param {Scale} y */
+  /** Marks the current and the best K. The label stands at the foot of the line, where no curve is that pays.
+   * @param {Frame} frame @param {Scale} x @param {Scale} y */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
       current = speedupAt(settings.k),
@@ -86,17 +86,9 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      goesLeft = settings.k < best || pointX > left + plotWidth - 130,
-      alignsEnd = goesLeft && pointX > left + (settings.usesRun ? 180 : 130),
-      offsetY = goesLeft && !alignsEnd ? 24 : -12, // without space on the left, the label goes right, below the curve
-      offsetX = alignsEnd ? -12 : 12,
-      bestAheadPx = best ? (x(best) - pointX) * Math.sign(offsetX) : 0; // > 0: the best dot is on the label's side
+      alignsEnd = pointX > left + plotWidth - 170;
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
-    if (
-      best &&
-      Math.abs(best - settings.k) > 1 &&
-      (offsetY > 0 || bestAheadPx < 0 || bestAheadPx > (settings.usesRun ? 190 : 80))
-    )
+    if (best && Math.abs(best - settings.k) > 1)
       chart.append(
         svgText(
           clamp(x(best), left + 40, left + plotWidth - 36),
@@ -109,7 +101,7 @@ export function createCurves({
     chart.append(
       svgLine(pointX, pointY, pointX, floor, "sd-th-drop"),
       svgDot(pointX, pointY, 7, "sd-th-you"),
-      svgText(pointX + offsetX, pointY + offsetY, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
+      svgText(pointX + (alignsEnd ? -8 : 8), floor - 28, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
     const measuredY = settings.usesRun ? y(measured().speedup) : pointY;
     if (Math.abs(measuredY - pointY) > 14) chart.append(svgDiamond(pointX, measuredY, "sd-th-real")); // else they touch

@@ -177,9 +177,7 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
   );
   part.here.onclick = andAnnounce(useMeasured);
   part.example.onclick = andAnnounce(() => setValues({ ...EXAMPLE, costGrows: false }));
-  part.small.onclick = andAnnounce(() =>
-    setValues({ alpha: 0.6, c: 0.1, v: 1, o: 0, k: bestK(0.6, 0.1), costGrows: false }),
-  );
+  part.small.onclick = andAnnounce(() => setValues({ ...EXAMPLE, alpha: 0.3, k: 6, costGrows: false }));
   player.addEventListener("sd-run", () => root.clientWidth && readRun());
   new ResizeObserver(measureWidths).observe(root); // also notices an opened fold, which changes the height
   measureWidths();

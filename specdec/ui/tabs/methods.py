@@ -18,8 +18,10 @@ def build(tab: gr.Tab) -> None:
         title(words["head"]["title"], words["head"]["lead"])
         measured(first, "arena", "findings")
         title(words["chart"]["title"], words["chart"]["lead"], "h3")
-        plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
-        tab.select(partial(results.chart, first["rows"]), None, plot, **INSTANT)  # importing plotly is slow
+        with gr.Column(elem_classes="sd-plots"):  # a chart for each choice of the table, which styles show
+            for value in results.temperatures(first["rows"]):
+                plot = gr.Plot(show_label=False, container=False, elem_classes="sd-plot")
+                tab.select(partial(results.chart, first["rows"], value), None, plot, **INSTANT)  # plotly imports slowly
     with gr.Column(elem_classes="sd-methods sd-folds"):
         for report in others:
             with folded(results.family_of(report), about(report)):
@@ -56,8 +58,9 @@ def measured(report: dict[str, Any], *names: str) -> None:
                 elem_id=names[0] if names else None,
             )
             lines([words["lead"], words["intervals"]], elem_classes="sd-about")
-            word, facts = map(escape, provenance(report))
-            badge = f'<span class="sd-badge"><i></i>{word}</span><span class="sd-sub">{facts}</span>'
+            word, facts, measured_on, parts = map(escape, provenance(report))
+            later = f"<details><summary>{measured_on}</summary>{parts}</details>" if parts else measured_on
+            badge = f'<span class="sd-badge"><i></i>{word}</span><div class="sd-sub">{facts} {later}</div>'
             place = f'<div class="sd-place">{badge}</div>'
             gr.HTML(html_template=place, apply_default_css=False, elem_classes="sd-recorded-badge")
         with gr.Column(scale=1, min_width=280):
@@ -83,7 +86,7 @@ def about(report: dict[str, Any]) -> dict[str, str]:
 
 
 def provenance(report: dict[str, Any]) -> list[str]:
-    """Say where, how and when the figures were measured, and what has changed since."""
+    """Say how and where the figures were measured, when, and what has changed since."""
     words, machine, source = strings("methods")["head"], report["machine"], report["provenance"]
     models = source["models"]
     facts = words["machine"].format(
@@ -92,12 +95,11 @@ def provenance(report: dict[str, Any]) -> list[str]:
         layers=words["layers"]["native" if models["kernels"] == "native" else "torch"],
         threads=models["threads"],
         dtype=models["dtype"],
-        date=source["measured"][:10],
         commit=source["commit"],
     )
     parts = strings("methods")["findings"]["comma"].join(words["parts"][name] for name in source["changed"])
-    outdated = words["changed"].format(parts=parts) if parts else ""
-    return [words["recorded"], sentences(facts, words["setting"], outdated)]
+    date = words["changed" if parts else "measured"].format(date=source["measured"][:10])
+    return [words["recorded"], sentences(facts, words["setting"]), date, parts]
 
 
 def cards() -> gr.HTML:
