@@ -21,7 +21,7 @@ import { createFlow, progressAt } from "#page/race/flow.js";
 import { createFinish } from "#page/race/finish.js";
 import { placeAtStop } from "#page/race/verdict.js";
 import { createDraftLinks, connectHelpLinks } from "#page/race/links.js";
-import { AUTO, labelPlayer } from "#page/race/labels.js";
+import { labelPlayer } from "#page/race/labels.js";
 import { createHeading } from "#page/race/heading.js";
 import { createMeters } from "#page/race/meters.js";
 import { explainSpeed } from "#page/race/why.js";
@@ -260,11 +260,8 @@ function mountPlayer(element, props, watch, trigger) {
     },
     ended: markEnded,
     returned: noteReturn,
-    speed: () => (view.autoSpeed ? AUTO : view.slowdown),
-    setSpeed: playback.setSpeed,
+    ...playback.shared,
     dim: (preparing) => playback.dim(root, preparing),
-    moment: playback.moment,
-    show: playback.showMoment,
     moveTo,
   };
   Object.assign(root, api);
