@@ -39,10 +39,6 @@ from ..task import CycleResult, Task
 from ..types import Proposal, Verdict
 
 NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
-REDUCED = (
-    "The draft model uses the target's embedding and output matrices, which transformers does not support: "
-    "choose prompt_lookup, or leave out the peer."
-)
 FolderModel = Transformer | HuggingFaceModel
 
 
@@ -83,7 +79,10 @@ def unwrapped(model: object) -> FolderModel:
     """Return the model behind a view, or `model` itself. Raises Refused if transformers cannot load it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
-        raise Refused(REDUCED)
+        raise Refused(
+            "The draft model uses the target's embedding and output matrices, which transformers does not support: "
+            "choose prompt_lookup, or leave out the peer."
+        )
     if not isinstance(model, HuggingFaceModel) and (not isinstance(model, Transformer) or model.source is None):
         raise Refused("transformers can run only models that were loaded from files.")
     return model
