@@ -49,7 +49,7 @@ def positions(
     if noise is None:
         return described
     full = list[Position]()
-    for position, weights in zip(described, weigh(proposal, rows, verdict), strict=True):
+    for position, weights in zip(described, weights_of(proposal, rows, verdict), strict=True):
         draw = partial(noise.categorical, key=("own", proposal.depth(position.node) - 1))
         full.append(describe_position(with_siblings(position, proposal, rows), weights, verdict.token, piece, draw))
     return tuple(full)
@@ -74,7 +74,7 @@ class Weights(NamedTuple):
     block: float | None  # see `Position.block`
 
 
-def weigh(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
+def weights_of(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
     """Yield the weights of each drafted token. The residual is norm(max(0, w p - q)), where only a block has w < 1."""
     by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
     block, chances = BlockVerification().weigh(proposal, rows) if proposal.is_chain else ([], [])

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from .drafters.base import Drafter
-from .events import Event
+from .events import Event, PEER, PLAIN, SPECULATIVE
 from .families import hub, presets, zoo
 from .gpu.lane import release_memory
 from .lanes import probe
@@ -232,7 +232,8 @@ class Engine:
         settled = replace(request, drafter=choice.drafter, k=choice.k)
         events = race_lanes(self.models, settled, details, alone, on_read)
         text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
-        return Run(choice, live_header(text, self.models.describe(), kind, request.peer), events)
+        lanes = (SPECULATIVE,) if alone else (SPECULATIVE, *[PEER] * request.peer, PLAIN)
+        return Run(choice, live_header(text, self.models.describe(), lanes, kind), events)
 
     def release_memory(self) -> None:
         """Free the captured graphs that no run uses."""

@@ -153,8 +153,9 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 class Finished:
     """The end of a lane. `prefill` (to the first token), `draft`, `verify` and `other` (all other work) are seconds.
 
-    `eager` is the reason why a lane on a GPU ran without captured graphs. `drafted` and `accepted` are a server's sums
-    over the run, if it does not report single cycles.
+    On a GPU `prefill` also has the drafter's pass over the prompt, which follows the first token there. `eager` is the
+    reason why a lane on a GPU ran without captured graphs. `drafted` and `accepted` are a server's sums over the run,
+    if it does not report single cycles.
     """
 
     lane: str

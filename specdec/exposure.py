@@ -59,9 +59,9 @@ def set_host(exposure: str, pair: str) -> None:
     host = replace(host, exposure="public" if host.exposure == "public" else exposure, pair=pair)
 
 
-def name_for(host: str) -> str:
-    """Return the key of the row for a page that listens at `host`. Raises OSError or UnicodeError for a bad address."""
-    resolved = socket.getaddrinfo(host.strip("[]"), None)
+def name_for(address: str) -> str:
+    """Return the key of the row of a page at `address`. Raises OSError or UnicodeError for a bad address."""
+    resolved = socket.getaddrinfo(address.strip("[]"), None)
     addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in resolved]
     return "own" if all(address.is_loopback for address in addresses) else "network"
 

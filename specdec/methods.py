@@ -168,6 +168,6 @@ def methods_using(part: object) -> list[Method]:
 class Choice:
     """A drafter, the depth K of its drafts, and their expected speed-up, which is 0 if no costs were measured."""
 
-    drafter: str
+    drafter: "str | Drafter"
     k: int
     speedup: float = 0.0

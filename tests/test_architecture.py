@@ -37,7 +37,7 @@ ALLOWED = {
     "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
     "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
     "lanes": {"", *READING, "methods", "settings", "paths", "models", "drafters", "figures", "families", "gpu", "lanes"}
-    - {"text"},
+    | {"traces"} - {"text"},
     "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
     | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
     "servers": {"messages", "types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},

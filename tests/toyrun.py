@@ -204,7 +204,8 @@ class Engine:
         drafter = "draft_model" if request.drafter == "default" else request.drafter
         choice = Choice(drafter, request.k or 4, 1.5)
         yield choice
-        head = live_header(request.prompt, self.models, kind, request.peer).line()
+        lanes = ("speculative", *["transformers"] * request.peer, "plain")
+        head = live_header(request.prompt, self.models, lanes, kind).line()
         request = replace(request, drafter=choice.drafter, k=choice.k)
         for event in self.race(request):
             if isinstance(event, Failed):

@@ -8,13 +8,15 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..engine import Engine
 from ..events import SPECULATIVE
 from ..figures.stats import Comparison, interval, LaneStats, pooled_tau, repetition, rounded_median, summary
+from ..lanes.probe import whole_run
 from ..types import Costs, SamplingParams
 
-Row = dict[str, object]
+Row = dict[str, Any]
 Pairs = list[tuple[int, Comparison]]  # index of the prompt, and the comparison of two adjacent runs
 
 
@@ -32,7 +34,7 @@ class Case:
 
 def run(engine: Engine, prompt: str, drafter: str, k: int, params: SamplingParams) -> LaneStats:
     events = engine.stream(prompt, drafter, k, params=params, details=False)
-    return LaneStats.from_events(list(events), SPECULATIVE)
+    return LaneStats.from_events(whole_run(events, drafter), SPECULATIVE)
 
 
 def measure_pairs(

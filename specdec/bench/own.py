@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pandas import DataFrame
 from tqdm import tqdm
 
-from ..engine import Engine
+from ..engine import Engine, RunFailed
 from ..figures.stats import rounded_median, summary
 from ..types import SamplingParams
 from .measure import Case, measure_pairs, predict
@@ -82,4 +83,7 @@ def report_prompts(engine: Engine, plan: Plan, file: Path | None = None, save: P
     if save:
         worst, params = frame.iloc[0], SamplingParams(plan.temperature, max_tokens=plan.tokens, seed=FIRST_SEED)
         prompt = plan.prompts[int(worst["prompt"])]
-        engine.race(prompt, str(worst["drafter"]), int(worst["k"]), params=params).save(save)
+        try:
+            engine.race(prompt, str(worst["drafter"]), int(worst["k"]), params=params).save(save)
+        except RunFailed as failed:
+            print(f"The run of the slowest row is not kept: {failed}", file=sys.stderr)

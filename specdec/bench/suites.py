@@ -114,8 +114,7 @@ def probed_costs(family: Family, drafter: str, text: Any) -> Costs | None:
 
 
 def speedup_of(entry: Row) -> float:
-    value = entry.get("measured_speedup")
-    return value if isinstance(value, float) else 0.0
+    return entry.get("measured_speedup") or 0.0
 
 
 def table(rows: Sequence[Row]) -> str:

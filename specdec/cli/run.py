@@ -127,9 +127,9 @@ def watch_server(request: RunRequest, address: str, plain_address: str, save: Pa
     from ..servers.connect import connect_pair
 
     server, plain = connect_pair(address, plain_address, os.environ.get(KEY, ""))
-    header = live_header(request.prompt, lane.about(server, plain))
     lanes = (SPECULATIVE, PLAIN) if plain else (SPECULATIVE,)
-    header = replace(header, lanes=lanes, machine={})  # the machine of the server is unknown
+    header = live_header(request.prompt, lane.about(server, plain), lanes)
+    header = replace(header, machine={})  # the machine of the server is unknown
     sys.stdout.write(request.prompt)
 
     def show(text: str) -> None:

@@ -202,7 +202,11 @@ def steps_of(draft: DraftSource, text: Text) -> Steps | None:
         return DraftModelSteps(text, draft)
     if isinstance(draft, MedusaHeads):
         return MedusaSteps(text, draft)
-    return Eagle3Steps(text, draft) if isinstance(draft, Eagle3Head) else EarlyExitSteps(text)
+    if isinstance(draft, Eagle3Head):
+        return Eagle3Steps(text, draft)
+    if isinstance(draft, int):
+        return EarlyExitSteps(text)
+    raise TypeError(f"a {type(draft).__name__} has no steps on the device")
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:

@@ -88,16 +88,21 @@ class CudaExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        """Prepare a `DeviceRunner` for the run. If the run succeeds, store it."""
+        """Prepare a `DeviceRunner` for the run. Store it afterwards, unless the run has failed."""
         key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
         with releasing_memory(self.task.resources):
             self.runner = runner = idle.pop(key, None) or new_runner(self.task)
-            runner.prepare(len(self.task.prompt), limit, range(runner.k + 1) if self.adaptive else ())
-            yield
-        self.eager = runner.graphs.reason or None
-        idle[key] = runner
-        while len(idle) > self.task.resources.max_idle:
-            del idle[next(iter(idle))]
+            try:
+                runner.prepare(len(self.task.prompt), limit, range(runner.k + 1) if self.adaptive else ())
+                yield
+                idle[key] = runner
+            except GeneratorExit:  # the run is stopped between two cycles; `begin` sets all anew
+                idle[key] = runner
+                raise
+            finally:
+                self.eager = runner.graphs.reason or None
+                while len(idle) > self.task.resources.max_idle:
+                    del idle[next(iter(idle))]
 
     def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
         runner = self.runner

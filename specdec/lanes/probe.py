@@ -6,7 +6,7 @@ The acceptance rate is in the drafter's config.json if training wrote it. The us
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import linear_regression, median, mode
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..events import Drafted, Event, Failed, Verified
+from ..events import Event, Failed
 from ..families.zoo import Family
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
@@ -25,7 +25,8 @@ from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_dr
 from ..models.build import folder
 from ..paths import write_whole
 from ..task import Task
-from ..types import Costs, SamplingParams, Tree
+from ..traces.cycle import cycles
+from ..types import Costs, SamplingParams
 from .race import run_task
 from .transformers import usual_drafter
 
@@ -77,15 +78,12 @@ def choose(
     choices = list[Choice]()
     for name in measured_names:
         try:
-            costs = probe(family, name, report).at(temperature)
+            probe(family, name, report)
         except Refused:  # it drafts nothing, so it cannot be the default
             if drafter != DEFAULT_DRAFTER:
                 raise
             continue
-        depths = [
-            Choice(name, depth, expected_tokens(family, name, depth, temperature) / costs.cycle(depth))
-            for depth in ([k] if k else DEPTHS)
-        ]
+        depths = [expect(family, name, depth, temperature) for depth in ([k] if k else DEPTHS)]
         threshold = NEARLY_BEST * max(choice.speedup for choice in depths)
         choices.append(next(choice for choice in depths if choice.speedup >= threshold))
         if choices[-1].speedup >= ENOUGH_SPEEDUP:
@@ -94,7 +92,7 @@ def choose(
         first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
         return Choice(first, k or USUAL_K)
     best = max(choices, key=lambda choice: choice.speedup)
-    return best if k or best.speedup > 1.0 else replace(best, k=1)
+    return best if k or best.speedup > 1.0 else expect(family, str(best.drafter), 1, temperature)
 
 
 def acceptance(family: Family, name: str, temperature: float) -> Sequence[float]:
@@ -104,10 +102,11 @@ def acceptance(family: Family, name: str, temperature: float) -> Sequence[float]
     return family.trained.get(name, {}).get("overlap" if temperature else "agreement") or assumed
 
 
-def expected_tokens(family: Family, name: str, depth: int, temperature: float) -> float:
-    """Return the expected tokens per cycle. The last known rate also counts for all later positions."""
+def expect(family: Family, name: str, depth: int, temperature: float) -> Choice:
+    """Return this choice with its expected speed-up. The last known rate also counts for all later positions."""
     rates = acceptance(family, name, temperature)
-    return tokens_by_position([*rates, *[rates[-1]] * depth], depth)
+    tokens = tokens_by_position([*rates, *[rates[-1]] * depth], depth)
+    return Choice(name, depth, tokens / probe(family, name).at(temperature).cycle(depth))
 
 
 def probe(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
@@ -165,19 +164,24 @@ def lasting_overhead(run: Comparison) -> float:
 def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:
     prompt = family.encode(text)[: max(1, family.target.context - TOKENS)]
     target, drafter = family.new_drafter(name, len(prompt) + TOKENS)
-    events = list(run_task(Task(target, prompt, params, drafter, k, details=False, resources=family.resources)))
+    task = Task(target, prompt, params, drafter, k, details=False, resources=family.resources)
+    return whole_run(run_task(task), name)
+
+
+def whole_run(stream: Iterable[Event], name: str) -> list[Event]:
+    """List the events of a run with the drafter `name`. Raises Refused if a draft or the run failed."""
+    events = list(stream)
     if failed := next((event for event in events if isinstance(event, Failed)), None):
-        raise Refused(f"the costs of {name} cannot be measured, as a run failed: {failed.reason}")
+        raise Refused(f"the drafter {name} cannot be measured, as a run failed: {failed.reason}")
     return events
 
 
 def cycles_of(events: Sequence[Event]) -> list[tuple[int, float, float]]:
     """List the cycles with a draft: its depth, the seconds of drafting, and those of the verification pass."""
-    drafted = {event.cycle: event for event in events if isinstance(event, Drafted) and event.cycle}
     return [
-        (max(Tree(draft.parents).depths()), draft.end - draft.start, event.end - event.start)
-        for event in events
-        if isinstance(event, Verified) and (draft := drafted.get(event.cycle))
+        (max(cycle.tree.depths()), draft.end - draft.start, verified.end - verified.start)
+        for cycle in cycles(events)
+        if cycle.committed.cycle and (draft := cycle.drafted) and (verified := cycle.verified)
     ]
 
 

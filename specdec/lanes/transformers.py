@@ -9,8 +9,9 @@ import contextlib
 import copy
 import importlib.metadata
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -38,10 +39,6 @@ from ..task import CycleResult, Task
 from ..types import Proposal, Verdict
 
 NO_CODES = "transformers cannot run a target in this precision: leave out the peer, or choose another precision."
-REDUCED = (
-    "The draft model uses the target's embedding and output matrices, which transformers does not support: "
-    "choose prompt_lookup, or leave out the peer."
-)
 FolderModel = Transformer | HuggingFaceModel
 
 
@@ -82,7 +79,10 @@ def unwrapped(model: object) -> FolderModel:
     """Return the model behind a view, or `model` itself. Raises Refused if transformers cannot load it."""
     model = model.model if isinstance(model, TargetView) else model
     if isinstance(model, ReducedDraft):
-        raise Refused(REDUCED)
+        raise Refused(
+            "The draft model uses the target's embedding and output matrices, which transformers does not support: "
+            "choose prompt_lookup, or leave out the peer."
+        )
     if not isinstance(model, HuggingFaceModel) and (not isinstance(model, Transformer) or model.source is None):
         raise Refused("transformers can run only models that were loaded from files.")
     return model
@@ -119,7 +119,8 @@ class AssistedExecutor:
 
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
-        thread = Thread(target=self.work, args=(limit - len(self.task.prompt),), name="transformers", daemon=True)
+        call = prepare_call(self.task, self.draft, limit - len(self.task.prompt))
+        thread = Thread(target=self.work, args=(call,), name="transformers", daemon=True)
         thread.start()
         try:
             yield
@@ -148,10 +149,13 @@ class AssistedExecutor:
             raise answer
         return answer
 
-    def work(self, max_tokens: int) -> None:
+    def work(self, generate: Callable[..., object]) -> None:
         try:
             if self.turns.get():
-                call_transformers(self.task, self.draft, max_tokens, self)
+                device = unwrapped(self.task.target).device
+                with quiet(), torch.random.fork_rng([device] if torch.device(device).type == "cuda" else []):
+                    torch.manual_seed(self.task.params.seed)
+                    generate(streamer=self)
             raise EOFError("transformers stopped before the text was complete")
         except BaseException as error:  # `next_block` raises it again
             self.answers.put(error)
@@ -165,21 +169,18 @@ class AssistedExecutor:
         """Do nothing: `generate` calls this at the end of the text."""
 
 
-def call_transformers(task: Task, draft: FolderModel | None, max_tokens: int, streamer: Any) -> None:
-    """Call transformers' `generate` with K drafted tokens in every cycle and the other lanes' sampling settings."""
+def prepare_call(task: Task, draft: FolderModel | None, max_tokens: int) -> Callable[..., object]:
+    """Load the models; return transformers' `generate` for `task`, to be called with a streamer."""
     from transformers import GenerationConfig
 
-    params, device = task.params, torch.device(unwrapped(task.target).device)
+    params, target, peers = task.params, unwrapped(task.target), task.resources.peers
     # Transformers 5.23 divides the draft's logits by the temperature twice (in `_get_logits_processor`). Therefore the
     # temperature's square must be at least MIN_TEMPERATURE.
     temperature = max(params.temperature, MIN_TEMPERATURE**0.5)
     sampling = {"temperature": temperature, "top_k": params.top_k, "top_p": params.top_p}
-    with quiet(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(params.seed)
-        model = library_model(unwrapped(task.target), task.resources.peers)
-        options: dict[str, Any] = {}
-        if draft is not None:
-            options["assistant_model"] = assistant = library_model(draft, task.resources.peers)
+    with quiet():
+        model, assistant = library_model(target, peers), None if draft is None else library_model(draft, peers)
+        if assistant is not None:
             assistant.generation_config = GenerationConfig(
                 num_assistant_tokens=task.k,
                 num_assistant_tokens_schedule="constant",
@@ -193,6 +194,6 @@ def call_transformers(task: Task, draft: FolderModel | None, max_tokens: int, st
             prompt_lookup_num_tokens=task.k if draft is None else None,
             **(sampling if params.temperature > 0 else {}),
         )
-        ids = torch.tensor([list(task.prompt)], device=device)
-        mask = torch.ones_like(ids)
-        model.generate(ids, attention_mask=mask, generation_config=settings, streamer=streamer, **options)
+    ids = torch.tensor([list(task.prompt)], device=target.device)
+    inputs = {"attention_mask": torch.ones_like(ids), "generation_config": settings, "assistant_model": assistant}
+    return partial(model.generate, ids, **inputs)

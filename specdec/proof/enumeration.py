@@ -67,8 +67,7 @@ def paths(run: Callable[[Sampler], Result], limit: int) -> Iterator[tuple[Result
 
 def output_distribution(run: Callable[[Sampler], Tokens], limit: int = 100_000) -> tuple[JointDistribution, int]:
     """Return the exact distribution of the results of `run`, and the number of paths."""
-    distribution: JointDistribution = {}
-    count = 0
+    distribution, count = dict[Tokens, float](), 0
     for outcome, probability in paths(run, limit):
         distribution[outcome] = distribution.get(outcome, 0.0) + probability
         count += 1

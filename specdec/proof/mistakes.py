@@ -131,11 +131,7 @@ class Unwarped:
 
     def __init__(self, model: LanguageModel[Any], params: SamplingParams) -> None:
         self._model, self._params = model, params
-        self.vocabulary, self.context = model.vocabulary, model.context
-
-    def new_cache(self, capacity: int) -> Cache:
-        cache: Cache = self._model.new_cache(capacity)
-        return cache
+        self.vocabulary, self.context, self.new_cache = model.vocabulary, model.context, model.new_cache
 
     def forward(self, tokens: Sequence[int], cache: Cache, parents: Sequence[int] = (), rows: int = 1) -> Tensor:
         logits = self._model.forward(tokens, cache, parents, rows)

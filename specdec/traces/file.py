@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from ..events import Committed, Event, Failed, from_dict, PEER, PLAIN, SCHEMA, SPECULATIVE, to_dict
+from ..events import Committed, Event, Failed, from_dict, SCHEMA, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
 from ..messages import TranslatableText
@@ -195,9 +195,8 @@ class Trace:
             raise TraceError("the file is not UTF-8 text") from error
 
 
-def live_header(prompt: str, models: dict[str, Any], kind: str = "", peer: bool = False) -> TraceHeader:
+def live_header(prompt: str, models: dict[str, Any], lanes: tuple[str, ...], kind: str = "") -> TraceHeader:
     """Make the header of a run that starts now, on this machine. `models` are the facts of `Family.describe`."""
-    lanes = (SPECULATIVE, PEER, PLAIN) if peer else (SPECULATIVE, PLAIN)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     run, facts = uuid.uuid4().hex[:12], machine.describe() | {"busy": machine.busy()}
     return TraceHeader(run, "live", prompt, lanes, kind=kind, models=models, machine=facts, created=now)

@@ -16,7 +16,6 @@ from .examples import Batch
 from .target_pass import hidden_states
 
 LOSS_TEMPERATURE = 0.8  # of both distributions in the loss; below 1, because people decode at low temperatures
-VARIATION = 1.0  # weight of the total variation, relative to the KL divergence
 DECAY = 0.8  # weight of a drafted token in the loss, relative to the drafted token before it
 PLACES_AT_ONCE = {"cpu": 256, "cuda": 8_192}  # places (see `Reading`) whose logits are in memory at the same time
 
@@ -107,9 +106,9 @@ class Divergence(torch.autograd.Function):
                 q = log_q.exp()
                 divergence = negative_entropy - log_q.mul_(p).sum()
                 variation = len(p) - torch.minimum(p, q).sum()
-                total += DECAY**i * (divergence + VARIATION * variation)
+                total += DECAY**i * (divergence + variation)
                 # The variation is 1 - Σ min(p, q), so its derivative by q is -1 where q < p, and 0 elsewhere.
-                below = q.where(q < p, 0.0).mul_(VARIATION)
+                below = q.where(q < p, 0.0)
                 gradient = q.mul_(1.0 + below.sum(-1, keepdim=True)).sub_(below).sub_(p)
                 gradient = gradient.mul_(DECAY**i / (LOSS_TEMPERATURE * count)).to(rows.dtype)
                 gradients[i][chunk] = gradient @ rows

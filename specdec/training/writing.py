@@ -165,10 +165,9 @@ def tokens_around(family: Family) -> tuple[list[int], list[int]]:
 
 def rows_that_fit(target: Transformer, prompt_tokens: int) -> int:
     """Return how many texts fit into memory at once. `prompt_tokens` come before each answer."""
-    on_cuda = torch.device(target.device).type == "cuda"
-    free = torch.cuda.mem_get_info()[0] if on_cuda else machine.free_memory() or 0
+    free = machine.memory_of(target.device)
     row = new_cache(target, 1, prompt_tokens + MAX_ANSWER).nbytes + 4 * target.vocabulary
-    return max(1, min(MAX_ROWS["cuda" if on_cuda else "cpu"], int(SHARE_OF_MEMORY * free / row)))
+    return max(1, min(MAX_ROWS[torch.device(target.device).type], int(SHARE_OF_MEMORY * free / row)))
 
 
 def draw_tokens(logits: Tensor, temperatures: Tensor, noise: torch.Generator) -> Tensor:

@@ -247,7 +247,7 @@ def chosen_line(choice: Choice | None) -> str:
     if choice is None:
         return words["line"]
     template = words["not_measured" if not choice.speedup else "pays" if choice.speedup > 1.0 else "never_pays"]
-    return template.format(drafter=of_drafters("name").get(choice.drafter, choice.drafter), k=choice.k)
+    return template.format(drafter=of_drafters("name").get(str(choice.drafter), choice.drafter), k=choice.k)
 
 
 def worded(step: Step | None, remark: str = "") -> Answer:

@@ -6,9 +6,11 @@ from unittest.mock import Mock
 import pytest
 
 from specdec import cli as terminal
-from specdec import Engine, Trace
-from specdec.bench import suites
+from specdec import Engine, SamplingParams, Trace
+from specdec.bench import measure, suites
 from specdec.bench.own import measure_prompts, Plan, report_prompts
+from specdec.drafters.suffix import SuffixDrafter
+from specdec.engine import RunFailed
 from specdec.events import Started
 from specdec.messages import Refused
 from specdec.paths import read_prompts
@@ -41,12 +43,16 @@ def test_a_target_without_drafts_is_measured_with_the_usual_drafter(shallow, cap
 
 
 def test_a_run_that_breaks_off_after_the_measurement_leaves_the_report(engine, tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(engine, "race", Mock(side_effect=OSError("the cable is out")))
-    with pytest.raises(OSError, match="cable"):
-        report_prompts(
-            engine, Plan(["Once upon a time"], ["suffix"], 2, tokens=6, repeats=1), save=tmp_path / "w.jsonl"
-        )
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    monkeypatch.setattr(engine, "race", Mock(side_effect=RunFailed("the cable is out", None)))
+    report_prompts(engine, Plan(["Once upon a time"], ["suffix"], 2, tokens=6, repeats=1), save=tmp_path / "w.jsonl")
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["rows"] and "is not kept: the cable is out" in err
+
+
+def test_a_run_with_a_lost_draft_is_no_measurement(engine, monkeypatch) -> None:
+    monkeypatch.setattr(SuffixDrafter, "propose", Mock(side_effect=OSError("the cable is out")))
+    with pytest.raises(Refused, match=r"suffix cannot be measured, .*the cable is out"):
+        measure.run(engine, "Once upon a time", "suffix", 2, SamplingParams(max_tokens=6))
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_it_is_measured(

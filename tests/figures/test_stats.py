@@ -165,7 +165,7 @@ def test_a_speed_up_that_cannot_be_is_to_be_measured_again(tmp_path, monkeypatch
     assert not replace(loaded, events=tuple(served)).summary()["machine_busy"]
     for now in (True, False):
         monkeypatch.setattr(machine, "busy", lambda now=now: now)
-        assert live_header("Hi", {}).machine["busy"] is now
+        assert live_header("Hi", {}, ()).machine["busy"] is now
     runs = [Trace.load(path) for path in sorted((ASSETS / "traces").rglob("*.jsonl"))[::3]]
     expected = {}
     for number, trace in enumerate([calm, impossible, stalled, loaded, *runs]):

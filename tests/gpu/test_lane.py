@@ -206,11 +206,14 @@ def test_heads_and_exits_have_runners_of_their_own(monkeypatch) -> None:
 
 
 def test_a_closed_run_harms_no_other() -> None:
+    SHARED.idle.clear()
     stream = on_device(task("like"))
     for _ in range(5):
         next(stream)
     stream.close()
+    (runner,) = SHARED.idle.values()
     assert ids(on_device(task("like"))) == ids(on_device(task("like")))
+    assert list(SHARED.idle.values()) == [runner]  # its graphs serve the next run
 
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
@@ -223,7 +226,7 @@ def test_a_broken_drafter_never_harms_the_text() -> None:
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
     *_, failed, end = on_device(task("none", target=broken("model")[1]))
     assert isinstance(failed, Failed) and failed.fatal and "not finite" in failed.reason
-    assert isinstance(end, Finished) and end.reason == "failed"
+    assert isinstance(end, Finished) and (end.reason, end.eager) == ("failed", "there is no CUDA device")
 
 
 def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
@@ -247,6 +250,8 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     ):
         assert reason in lane.reason_against(one)
     assert isinstance(list(race.run_task(block))[-1], Finished)
+    with pytest.raises(TypeError, match="a list has no steps"):
+        drafting.steps_of([], None)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:

@@ -59,8 +59,11 @@ def test_the_browser_chooses_as_we_do(measured) -> None:
 
 
 def test_where_nothing_pays_one_token_is_drafted_and_that_is_known(measured) -> None:
-    choice = choose(family({"draft_model": DEAR}))
-    assert (choice.drafter, choice.k) == ("draft_model", 1) and 0.0 < choice.speedup <= 1.0
+    deep = Costs(0.2, (1.0, 1.0), start=1.0)  # the best depth is 2, but does not pay either
+    for costs in (DEAR, deep):
+        pair = family({"draft_model": costs})
+        choice = choose(pair)
+        assert choice == choose(pair, k=1) and choice.k == 1 and 0.0 < choice.speedup <= 1.0
 
 
 def test_what_was_chosen_stays(measured) -> None:

@@ -141,5 +141,5 @@ def test_what_never_drafts_is_refused(clock, monkeypatch) -> None:
 @pytest.mark.parametrize("broken", [(Guesser, "propose"), (Target, "forward")], ids=["drafter", "target"])
 def test_what_fails_is_refused_with_its_reason(clock, monkeypatch, broken: tuple[type, str]) -> None:
     monkeypatch.setattr(*broken, Mock(side_effect=OSError("the cable is out")))
-    with pytest.raises(Refused, match=r"the costs of guesser cannot be measured, .*the cable is out"):
+    with pytest.raises(Refused, match=r"the drafter guesser cannot be measured, .*the cable is out"):
         probe(Family(clock, **CHAIN, alpha=0.5), "guesser")

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from itertools import count
@@ -59,10 +60,21 @@ def test_its_cycles_are_told_as_a_servers_are(family, drafter: str, params: Samp
         assert max(len(cycle.tokens) for cycle in cycles) == K + 1
     assert last.text == "".join(cycle.text for cycle in cycles)
     assert last.prefill + last.draft + last.verify + last.other == pytest.approx(last.at)
-    again = Trace.loads(Trace(live_header(PROMPT, {}, peer=True), tuple(events)).dumps())
+    again = Trace.loads(Trace(live_header(PROMPT, {}, (SPECULATIVE, PEER, PLAIN)), tuple(events)).dumps())
     assert again.header.lanes == (SPECULATIVE, PEER, PLAIN) and again.events == tuple(events)
     assert not any(account.faults for account in audit(again.header.lanes, events))
     assert LaneStats.from_events(events, PEER).alpha is None and threads() == []
+
+
+def test_loading_its_model_is_outside_of_its_clock(family, monkeypatch) -> None:
+    library_model, expected = peer.library_model, run(family)
+
+    def slow(*given: Any) -> Any:
+        time.sleep(0.5)
+        return library_model(*given)
+
+    monkeypatch.setattr(peer, "library_model", slow)
+    assert ids(events := run(family), PEER) == ids(expected, PEER) and only(events, Finished)[0].prefill < 0.5
 
 
 def test_greedy_text_is_that_of_plain_decoding() -> None:

@@ -62,7 +62,7 @@ def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: st
     assert [event.at for event in committed] == sorted(event.at for event in committed)
     assert UNNAMED not in (token for event in committed for token in event.tokens)
     assert "".join(event.text for event in committed) == finished.text
-    header = replace(live_header(PROMPTS[kind], {}), lanes=("speculative",), machine={})
+    header = replace(live_header(PROMPTS[kind], {}, ("speculative",)), machine={})
     again = Trace.loads(Trace(header, tuple(final)).dumps())
     assert again.events == tuple(final)
     assert not any(account.faults for account in audit(header.lanes, again.events))

@@ -38,7 +38,7 @@ from specdec.training.draft_model import DraftModel
 from specdec.training.eagle3 import distinct_taps, Eagle3
 from specdec.training.examples import EARLIEST, Example
 from specdec.training.loop import fit, Muon, rate, TrainingProgress
-from specdec.training.loss import DECAY, Divergence, HeldOut, LOSS_TEMPERATURE, read_batch, VARIATION
+from specdec.training.loss import DECAY, Divergence, HeldOut, LOSS_TEMPERATURE, read_batch
 from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import tokens_around, Writer
@@ -170,7 +170,7 @@ def test_the_loss_is_the_divergence_and_so_is_its_gradient(monkeypatch) -> None:
     meant = torch.zeros(())
     for i, states in enumerate((first, second)):
         q = (states @ rows.T / LOSS_TEMPERATURE).softmax(-1)
-        divergence = (p * (p.log() - q.log())).sum(-1) + VARIATION * 0.5 * (p - q).abs().sum(-1)
+        divergence = (p * (p.log() - q.log())).sum(-1) + 0.5 * (p - q).abs().sum(-1)
         meant = meant + DECAY**i * divergence.mean()
     torch.testing.assert_close(loss, meant, rtol=1e-4, atol=1e-5)
     for one, other in zip(gradients, torch.autograd.grad(meant, (first, second, rows)), strict=True):

@@ -28,7 +28,7 @@ def report(options: Options) -> dict[str, Any]:
     for temperature in TEMPERATURES:
         choice = engine.prepare(temperature=temperature)
         for kind, name, question in tqdm(entries, desc=f"{choice.drafter}, K = {choice.k}, T = {temperature}"):
-            case = Case(choice.drafter, kind, temperature, choice.k, ignore_end=False)
+            case = Case(str(choice.drafter), kind, temperature, choice.k, ignore_end=False)
             pairs = measure_pairs(engine, (question,), [case], options.tokens, options.repeats)[case]
             measured = [comparison for _, comparison in pairs]
             setting = {"kind": kind, "list": name, "question": question, "temperature": temperature}

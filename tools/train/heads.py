@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from specdec.models.device import multiplies_bfloat16
-from specdec.training.loss import DECAY, VARIATION
+from specdec.training.loss import DECAY
 
 # The loss compares distributions at this temperature. It is low, because people decode greedily or at low ones.
 TEMPERATURE = 0.7
@@ -71,10 +71,10 @@ def log_distribution(logits: Tensor) -> Tensor:
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:
-    """Return KL(p ‖ q) plus `VARIATION` times the total variation, given log-probabilities.  # [..., V] -> []"""
+    """Return KL(p ‖ q) plus the total variation, given log-probabilities.  # [..., V] -> []"""
     chance = p.exp()
     variation = 0.5 * (chance - q.exp()).abs().sum(-1).mean()
-    return (chance * (p - q)).sum(-1).mean() + VARIATION * variation
+    return (chance * (p - q)).sum(-1).mean() + variation
 
 
 def weighted_sum(divergences: Sequence[Tensor]) -> Tensor:
