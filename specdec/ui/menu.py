@@ -68,7 +68,7 @@ def target_name(target: str) -> str:
     return names.get(target, target)
 
 
-def target_line(target: str) -> str:
+def target_sentence(target: str) -> str:
     words = strings("page")["settings"]
     if target == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
@@ -86,7 +86,7 @@ def has_weights(name: str) -> bool:
     return name == DRAFT_MODEL or not method.part or (FAMILY / method.folder).is_dir()
 
 
-def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
+def drafter_sentences(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     """Describe each drafter in a line: what it is, its cost, whether it is lossless."""
     words = strings("page")["settings"]
     lines = of_drafters("line")
@@ -108,7 +108,7 @@ def has_peer(drafter: str) -> bool:
     return drafter in METHODS and METHODS[drafter].peer
 
 
-def peer_lines() -> dict[str, str]:
+def peer_sentences() -> dict[str, str]:
     """Describe transformers' lane for each drafter, or say why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}

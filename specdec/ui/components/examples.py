@@ -20,7 +20,7 @@ def add_examples(screen: gr.HTML, form: Form) -> None:
     """Fill a row of texts to continue and one of questions. That which fits the target is visible."""
     fields, rows = form.fields, form.pills
     target, drafter = fields["target"], fields["drafter"]
-    inputs, outputs = [fields["prompt"], drafter, target], [screen, form.line, *fields.values()]
+    inputs, outputs = [fields["prompt"], drafter, target], [screen, form.notice, *fields.values()]
     label = escape(strings("page")["settings"]["try"])
     for answers, row in enumerate(rows):
         row.visible = menu.answers(target.value) == bool(answers)

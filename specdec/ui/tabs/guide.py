@@ -55,7 +55,7 @@ def elsewhere(_: Any = None) -> list[list[str]]:
             *((race["figures"][name], text) for name, text in race["define"].items()),
             *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
             *((settings["rules"][name], settings["rule_lines"][name]) for name in RULE_FACTS),
-            *((menu.target_name(name), menu.target_line(name)) for name in menu.targets()),
+            *((menu.target_name(name), menu.target_sentence(name)) for name in menu.targets()),
             (settings["engine"]["browser"], settings["engine"]["about_browser"]),
             *((strings("page")["reading"], text) for text in paragraph("reading").replace("*", "").split("\n\n")),
         ],
