@@ -55,7 +55,7 @@ class EngineProcess:
     def __init__(self, module: str = __name__, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self._module, self._environment = module, dict(environment)
         self._process: multiprocessing.context.SpawnProcess | None = None
-        self._connection: Connection | None = None
+        self._connection: Any = None  # a `Connection`, once the process is started
         self._turn, self._starting = threading.Lock(), threading.Lock()
         self._calls = 0
 
@@ -108,7 +108,6 @@ class Call(Iterator[Any]):
 
     def _receive(self) -> Any:
         connection = self._process._connection
-        assert connection
         if not connection.poll(HEARTBEAT_S):
             if time.monotonic() - self._last_sign > SILENCE_S:
                 log.error("the engine was silent for too long, so its process is killed")
@@ -128,16 +127,14 @@ class Call(Iterator[Any]):
 
     def _send(self) -> None:
         self._process.start()
-        assert self._process._connection
         self._process._connection.send((self._number, *self._message))
         self._last_sign = time.monotonic()
 
     def close(self) -> None:
         """End the call, without waiting for the engine, which stops after its next answer."""
         if self._number > 0:
-            with contextlib.suppress(OSError):
-                if self._process._connection:
-                    self._process._connection.send(None)
+            with contextlib.suppress(OSError, AttributeError):  # no process, or none could be started
+                self._process._connection.send(None)
             self._process._turn.release()
         self._number = -1
 

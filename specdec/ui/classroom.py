@@ -103,8 +103,7 @@ class Room:
         return True
 
     def admits(self, phone: str) -> bool:
-        streams = self.streams[phone]
-        return streams < MAX_STREAMS and (streams > 0 or len(self.streams) < MAX_PHONES)
+        return self.streams[phone] < MAX_STREAMS and (phone in self.streams or len(self.streams) < MAX_PHONES)
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
         """Yield the messages that follow `since`, the id of this phone's last one."""

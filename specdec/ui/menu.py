@@ -104,10 +104,6 @@ def cost(name: str) -> str:
     return words["weights"].format(size=size(count)) if count else words["some"]
 
 
-def has_peer(drafter: str) -> bool:
-    return drafter in METHODS and METHODS[drafter].peer
-
-
 def peer_sentences() -> dict[str, str]:
     """Describe transformers' lane for each drafter, or say why there is none."""
     words = of_drafters("peer_line")

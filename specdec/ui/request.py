@@ -10,7 +10,7 @@ from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RUL
 from ..proof import SAMPLE_SIZES
 from ..settings import check_text, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
-from .menu import drafters, has_peer, is_offered, targets
+from .menu import drafters, is_offered, targets
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
@@ -28,7 +28,8 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["target"])
     # Transformers does not have every drafter, and cannot run our target in 8 bits.
-    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["target"]) != "int8"
+    has_peer = METHODS[drafter].peer if drafter in METHODS else drafter == DEFAULT_DRAFTER
+    values["peer"] &= has_peer and ROUNDED.get(values["target"]) != "int8"
     return RunRequest.from_settings(values)
 
 

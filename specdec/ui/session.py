@@ -63,9 +63,8 @@ class Session:
             yield from self.fetch_for(news)  # before the turn, so that others need not wait for the download
             with self.place_in_queue("run") as ticket:
                 yield from self.wait(ticket, news.remark, say("or_here"))
-                translator, kind = partial(translate, language()), kind_of(request.prompt)
-                call = self.process.call("run", news.request, self.device, kind, translator)
-                with contextlib.closing(call):
+                arguments = news.request, self.device, kind_of(request.prompt), partial(translate, language())
+                with contextlib.closing(self.process.call("run", *arguments)) as call:
                     for item in call:
                         deadline.check(item)
                         yield from news.answers(item, self.preparing)

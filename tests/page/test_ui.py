@@ -22,7 +22,6 @@ from specdec.loop import NO_ROOM
 from specdec.messages import Refused, Step
 from specdec.methods import ADAPTIVE, Choice, METHODS, RULE_FACTS
 from specdec.process import Deadline, ProcessDied
-from specdec.settings import RunRequest
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
 from specdec.ui import api, browser, menu, recorded, request, text
@@ -129,7 +128,6 @@ def test_a_peer_has_a_lane_where_it_has_such_a_drafter(toy_engine):
         with_lane = request.check("Hi", drafter, peer=True).peer
         assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
         assert (lines[drafter] == words["other"]) is not with_lane
-    assert menu.has_peer("draft_model:story") and not menu.has_peer("adaptive:draft_model")
     assert request.check("Hi", peer=True).peer and not request.check("Hi").peer
 
     def engine(request):
@@ -273,7 +271,7 @@ def test_a_run_whose_last_lines_are_late_is_done(toy_engine, monkeypatch):
 
 
 def test_a_k_that_nothing_uses_is_not_announced():
-    (answer,) = RunNews(RunRequest("Hi", "none", 0)).answers(Choice("none", 0), None)
+    (answer,) = RunNews(request.check("Hi", "none", 0)).answers(Choice("none", 0), None)
     assert answer == Answer("running", "Running.")
 
 

@@ -26,21 +26,16 @@ def tour() -> gr.HTML:
 
 def build(_: gr.Tab) -> None:
     all_sources = read_json(ASSETS / "sources.json")
+    cycle = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)[:STEPS]  # Race's first clauses
     drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        reading=cycle(),
+        reading=[(name, text + name[-1]) for name, text in cycle],
         sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts", "formats")},
         server_functions=[bind_language(elsewhere)],
     )
-
-
-def cycle() -> list[tuple[str, str]]:
-    """Return the steps of a cycle: a name, and the first clause that Race says of it."""
-    texts = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)
-    return [(name, text + name[-1]) for name, text in texts[:STEPS]]
 
 
 def elsewhere(_: Any = None) -> list[list[str]]:
