@@ -12,7 +12,7 @@ from ..text import ASSETS, bind_language, of_drafters, paragraph, read_json, sen
 from . import labels
 from .methods import card
 
-STEPS = 4  # of a cycle, at the head of the paragraphs: draft, check, accept or reject, go on
+STEPS = 4  # of a cycle, at the head of Race's paragraphs: draft, check, accept or reject, go on
 # Parts of a tab's words that have a title and a text below it.
 CHARTS = ("bars", "curve", "account")
 CHECKS = ("closed", "sampled", "greedy")
@@ -26,7 +26,7 @@ def tour() -> gr.HTML:
 
 def build(_: gr.Tab) -> None:
     all_sources = read_json(ASSETS / "sources.json")
-    cycle = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)[:STEPS]  # Race's first clauses
+    cycle = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)[:STEPS]
     drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
