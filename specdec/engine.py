@@ -283,7 +283,7 @@ def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> 
     `work` takes `report`, which it calls with the parts that are done, and with all. If `on_step` raises, so does
     `report`: a CancelledError, which is no Exception that the work catches. Until the work ends, `on_step` still hears.
     """
-    state, since, is_waiting = [0, 0], time.monotonic(), False
+    state, since = [0, 0], time.monotonic()
     raised: BaseException | None = None
 
     def report(done: int, total: int) -> None:
@@ -296,14 +296,13 @@ def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> 
         while not future.done():
             try:
                 if not wait([future], REPORT_EVERY_S).done:
-                    is_waiting = True
                     on_step(Step(name, state[0], state[1], time.monotonic() - since))
             except BaseException as error:
                 raised = raised or error
         if raised:
             raise raised
         result = future.result()
-    if is_waiting:
+    if time.monotonic() - since > REPORT_EVERY_S:
         total = state[1] or 1
         on_step(Step(name, total, total, time.monotonic() - since))
     return result

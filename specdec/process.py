@@ -21,7 +21,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from types import MappingProxyType
 from typing import Any, TYPE_CHECKING, TypeAlias
 
 from .events import Committed, Failed, Finished, Started
@@ -52,8 +51,8 @@ class EngineProcess:
     `module` holds the `CALLS` that the process answers. `environment` replaces variables for it.
     """
 
-    def __init__(self, module: str = __name__, environment: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._module, self._environment = module, dict(environment)
+    def __init__(self, module: str = __name__, environment: Mapping[str, str] | None = None) -> None:
+        self._module, self._environment = module, dict(environment or {})
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Any = None  # a `Connection`, once the process is started
         self._turn, self._starting = threading.Lock(), threading.Lock()
