@@ -9,7 +9,7 @@ from ..families import hub, presets
 from ..figures import machine
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, is_embedded, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
-from .text import of_drafters, prompts, questions, read_json, sentences, strings
+from .text import of_drafters, questions, read_json, sentences, strings
 
 RULE_KEYS = {rule.name: key for key, rule in RULE_FACTS.items()}  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
@@ -21,11 +21,6 @@ def targets() -> list[str]:
     if allowed is None or hub.is_here(presets.SMOLLM2):
         ours.append(presets.SMOLLM2)
     return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
-
-
-def kinds(answers: bool = False) -> list[str]:
-    """List the kinds of questions if `answers`, otherwise those of texts to continue."""
-    return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(target: str) -> bool:

@@ -45,8 +45,8 @@ class Session:
     """The page's one engine process, the queue before it, and what the engine said of itself."""
 
     def __init__(self) -> None:
-        self.device = "auto"  # of live runs; the engine's process resolves it, which can be of another kind
-        self.process = EngineProcess()
+        self.device = "auto"  # of live runs; the engine's process resolves it
+        self.process = EngineProcess()  # or, where GPUs are lent, a `ZeroProcess`
         self.turns = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # target -> the drafter and K that are chosen if none is given

@@ -76,9 +76,9 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
                 update = gr.update(value=log, preparing=False) if item.text else gr.skip()
                 yield update, gr.skip(), gr.skip(), gr.skip()
             else:
-                said = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
+                news = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
-                yield gr.skip() if log else dim, said, gr.skip(), gr.skip()
+                yield gr.skip() if log else dim, news, gr.skip(), gr.skip()
 
 
 def name_chosen(target: Any, drafter: Any) -> Any:
