@@ -4,12 +4,12 @@ Scripts import each other as `#page/FOLDER/NAME.js`, which an import map resolve
 and stay in memory: 17 MB of the embedded family, 100 MB of SmolLM2.
 """
 
-import asyncio
 import functools
 import hashlib
 import json
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ NUMBERS = ("k", "temperature", "max_tokens", "seed", "top_p", "top_k")  # numeri
 # Assumed for prompt lookup, about the median of the rates that docs/results.md lists for it on SmolLM2: 0.17 to 0.52.
 COPIED = 0.3
 DEADLINE_S = 120.0  # for writing the models, which takes ten seconds on a busy machine
-MAKING = asyncio.Lock()  # if several visitors come at once, only the first starts the child process
+_making = threading.Lock()
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
@@ -144,6 +144,11 @@ def made(family: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in Path(place).iterdir()}
 
 
+def made_once(family: str) -> dict[str, bytes]:
+    with _making:  # if several visitors come at once, only the first starts the child process
+        return made(family)
+
+
 async def answer(request: Request) -> Response:
     """Answer with a script, `engine/BUILD.wasm`, `engine/FAMILY.json` or a model file."""
     content: bytes | None = None
@@ -156,8 +161,7 @@ async def answer(request: Request) -> Response:
         content = layers().get(stem)
     elif place == "engine" and stem in offered():
         try:
-            async with MAKING:
-                models = await run_in_threadpool(made, stem)
+            models = await run_in_threadpool(made_once, stem)
         except (OSError, subprocess.SubprocessError):
             return JSONResponse({"detail": "The models could not be written. Try again."}, 503)
         content = json.dumps(listed(stem, models)).encode() if kind == "json" else models.get(kind)
