@@ -282,25 +282,28 @@ def run_in_thread(name: StepName, work: Callable[..., Any], on_step: OnStep) -> 
 
     Of work that is done at once, because another run has done it before, `on_step` hears nothing.
     `work` takes `report`, which it calls with the parts that are done, and with all. If `on_step` raises, so does
-    `report`: a CancelledError, which is no Exception that the work catches.
+    `report`: a CancelledError, which is no Exception that the work catches. Until the work ends, `on_step` still hears.
     """
-    state, cancelled, since, is_waiting = [0, 0], threading.Event(), time.monotonic(), False
+    state, since = [0, 0], time.monotonic()
+    raised: BaseException | None = None
 
     def report(done: int, total: int) -> None:
         state[:] = done, total
-        if cancelled.is_set():
+        if raised:
             raise CancelledError
 
     with ThreadPoolExecutor(1, f"specdec-{name}") as pool:
         future = pool.submit(torch.inference_mode()(work), report=report)
-        try:
-            while not wait([future], REPORT_EVERY_S).done:
-                is_waiting = True
-                on_step(Step(name, state[0], state[1], time.monotonic() - since))
-        finally:
-            cancelled.set()
+        while not future.done():
+            try:
+                if not wait([future], REPORT_EVERY_S).done:
+                    on_step(Step(name, state[0], state[1], time.monotonic() - since))
+            except BaseException as error:
+                raised = raised or error
+        if raised:
+            raise raised
         result = future.result()
-    if is_waiting:
+    if time.monotonic() - since > REPORT_EVERY_S:
         total = state[1] or 1
         on_step(Step(name, total, total, time.monotonic() - since))
     return result

@@ -10,17 +10,17 @@ import contextlib
 import importlib
 import json
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from types import MappingProxyType
 from typing import Any, TYPE_CHECKING, TypeAlias
 
 from .events import Committed, Failed, Finished, Started
@@ -51,18 +51,18 @@ class EngineProcess:
     `module` holds the `CALLS` that the process answers. `environment` replaces variables for it.
     """
 
-    def __init__(self, module: str = __name__, environment: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._module, self._environment = module, dict(environment)
+    def __init__(self, module: str = __name__, environment: Mapping[str, str] | None = None) -> None:
+        self._module, self._environment = module, dict(environment or {})
         self._process: multiprocessing.context.SpawnProcess | None = None
-        self.connection: Connection | None = None
-        self.turn, self._starting = threading.Lock(), threading.Lock()
-        self.calls = 0
+        self._connection: Any = None  # a `Connection`, once the process is started
+        self._turn, self._starting = threading.Lock(), threading.Lock()
+        self._calls = 0
 
     def start(self) -> multiprocessing.context.SpawnProcess:
         """Start the process if none is alive, and return it. The process can still be importing the engine."""
         with self._starting:
             if self._process is None or not self._process.is_alive():
-                self.connection, engine_end = SPAWN.Pipe()
+                self._connection, engine_end = SPAWN.Pipe()
                 arguments = (engine_end, self._module, self._environment)
                 self._process = SPAWN.Process(target=serve, args=arguments, daemon=True)
                 self._process.start()
@@ -74,50 +74,85 @@ class EngineProcess:
             self._process.kill()
             self._process.join()
 
-    def call(self, name: str, *arguments: Any) -> Generator[Any, None, None]:
-        """Call the function `name` of `CALLS`; yield its answers: lines (str), and objects. None is a heartbeat.
+    def call(self, name: str, *arguments: Any) -> "Call | Generator[Any, None, None]":
+        """Call the function `name` of `CALLS`."""
+        return Call(self, (name, arguments))
 
-        Closing the generator ends the call, without waiting for the engine, which stops after its next answer. Raises
-        the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
-        """
-        while not self.turn.acquire(timeout=HEARTBEAT_S):
-            yield None
-        number = self.calls = self.calls + 1
+
+class Call(Iterator[Any]):
+    """Iterates over the answers to a call: lines (str), and objects. None is a heartbeat.
+
+    Raises the engine's errors: Refused, or RuntimeError for all others; and ProcessDied.
+    """
+
+    def __init__(self, process: EngineProcess, message: tuple[Any, ...]) -> None:
+        self._process, self._message, self._last_sign = process, message, 0.0
+        self._number = 0  # until the call has its turn; -1 when it is over
+
+    def __next__(self) -> Any:
+        if self._number < 0:
+            raise StopIteration
         try:
-            connection, last_sign = self._send(number, name, arguments), time.monotonic()
-            while True:
-                if not connection.poll(HEARTBEAT_S):
-                    if time.monotonic() - last_sign > SILENCE_S:
-                        log.error("the engine was silent for too long, so its process is killed")
-                        self.close()
-                    yield None
-                    continue
-                answered, kind, content = connection.recv()
-                last_sign = time.monotonic()
-                if kind == "last":  # the process ends after this call
-                    self.close()
-                if answered == number and kind == "item":
-                    yield content
-                elif answered == number and content is not None:
-                    raise content
-                elif answered == number:
-                    return
-                elif kind == "last":
-                    connection = self._send(number, name, arguments)  # to a new process
+            if not self._number and self._process._turn.acquire(timeout=HEARTBEAT_S):
+                self._number = self._process._calls = self._process._calls + 1
+                self._send()
+            return self._receive() if self._number else None
         except (EOFError, OSError):
-            self.close()  # before another call has its turn, which would start a new process
+            self._process.close()  # before another call has its turn, which would start a new process
+            self.close()
             raise ProcessDied("the engine's process ended") from None
-        finally:
-            with contextlib.suppress(OSError):
-                if self.connection:
-                    self.connection.send(None)
-            self.turn.release()
+        except BaseException:
+            self.close()
+            raise
 
-    def _send(self, *message: Any) -> Connection:
-        self.start()
-        assert self.connection
-        self.connection.send(message)
-        return self.connection
+    def _receive(self) -> Any:
+        connection = self._process._connection
+        if not connection.poll(HEARTBEAT_S):
+            if time.monotonic() - self._last_sign > SILENCE_S:
+                log.error("the engine was silent for too long, so its process is killed")
+                self._process.close()
+            return None
+        answered, kind, content = connection.recv()
+        self._last_sign = time.monotonic()
+        if kind == "last":  # the process ends after this call
+            self._process.close()
+        if answered == self._number:
+            if kind == "item":
+                return content
+            raise StopIteration if content is None else content
+        if kind == "last":
+            self._send()  # to a new process
+        return None
+
+    def _send(self) -> None:
+        self._process.start()
+        self._process._connection.send((self._number, *self._message))
+        self._last_sign = time.monotonic()
+
+    def close(self) -> None:
+        """End the call, without waiting for the engine, which stops after its next answer."""
+        if self._number > 0:
+            with contextlib.suppress(OSError, AttributeError):  # no process, or none could be started
+                self._process._connection.send(None)
+            self._process._turn.release()
+        self._number = -1
+
+
+@dataclass(eq=False)
+class Deadline(Exception):
+    """The end of a visitor's seconds, which count from the first line. It is raised after them."""
+
+    seconds: float
+    end: float = math.inf
+    is_over: bool = False
+
+    def check(self, answer: Any) -> None:
+        """Take the engine's next answer. Raises this deadline if one before was late: only the last may be."""
+        if self.is_over:
+            raise self
+        if isinstance(answer, str):
+            self.end = min(self.end, time.monotonic() + self.seconds)
+        self.is_over = time.monotonic() > self.end
 
 
 # ---- the engine's process ----
@@ -179,14 +214,15 @@ def compile_layers() -> None:
 def engine_for(engines: Engines, target: str, device: str) -> "Engine":
     """Return the engine of a target on a device, a new one if there is none. Of pairs, only the last one stays."""
     from .engine import Engine
-    from .families.presets import parse_pair
+    from .families import presets, zoo
 
-    if (target, device) not in engines:
-        if parse_pair(target):
-            for other in [key for key in engines if parse_pair(key[0])]:
+    key = target, zoo.resolve_device(device)
+    if key not in engines:
+        if presets.parse_pair(target):
+            for other in [key for key in engines if presets.parse_pair(key[0])]:
                 engines.pop(other).close()
-        engines[target, device] = Engine(target, device=device, spared_cores=1)  # one core is for the page
-    return engines[target, device]
+        engines[key] = Engine(target, device=key[1], spared_cores=1)  # one core is for the page
+    return engines[key]
 
 
 def explain(error: Exception, engines: Iterable["Engine"]) -> Exception:
@@ -246,7 +282,7 @@ def run(
 
 
 def lines_of(started: "Run", translate: Callable[[str], str]) -> Generator[str, None, None]:
-    """Run what was started, and yield its trace, several lines at a time: no cycle in parts, and "" if none is left.
+    """Run what was started, and yield its trace, several lines at a time, and no cycle in parts.
 
     `translate` puts the engine's sentences into another language. Closing the iterator ends the run.
     """
@@ -260,7 +296,8 @@ def lines_of(started: "Run", translate: Callable[[str], str]) -> Generator[str, 
             if is_whole and time.monotonic() - sent_at >= 1 / UPDATES_PER_SECOND:
                 text, lines, sent_at = escaped(lines), "", time.monotonic()
                 yield text
-    yield escaped(lines)
+    if lines:
+        yield escaped(lines)
 
 
 def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:

@@ -19,7 +19,7 @@ import torch
 from .engine import Engine
 from .gpu.trial import SWITCH
 from .messages import Step
-from .process import EngineProcess, explain, is_spoiled, lines_of, ProcessDied
+from .process import Call, Deadline, EngineProcess, explain, is_spoiled, lines_of, ProcessDied
 from .settings import RunRequest
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
@@ -43,7 +43,7 @@ class ZeroProcess(EngineProcess):
         self._engine.models.resources.threads = 1  # OpenMP's other threads do not exist in a fork
         self._on_gpu = spaces.GPU(duration=duration_s)(self._decode)
 
-    def call(self, name: str, *arguments: Any) -> Generator[Any, None, None]:
+    def call(self, name: str, *arguments: Any) -> Call | Generator[Any, None, None]:
         if name == "run" and arguments[0].target == self._pair:
             return self._run(*arguments)
         if name == "prepare" and arguments[0] == self._pair:
@@ -77,18 +77,18 @@ class ZeroProcess(EngineProcess):
         self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
     ) -> Generator[Any, None, None]:
         """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
-        limit, since, is_late = duration_s(request) - MARGIN_S, time.monotonic(), False
+        seconds = duration_s(request) - MARGIN_S
+        deadline = Deadline(seconds, time.monotonic() + seconds)
         torch.set_num_threads(1)
         try:
             started = self._engine.start(request, measure=False, kind=kind)
             yield started.choice
             with contextlib.closing(lines_of(started, translate)) as texts:
                 for text in texts:
-                    if is_late:
-                        yield TimeoutError(limit)
-                        return
+                    deadline.check(text)
                     yield text
-                    is_late = time.monotonic() - since > limit
+        except Deadline as end:
+            yield end
         except Exception as error:
             yield explain(error, [self._engine])
         finally:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import weakref
+from asyncio import CancelledError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import transformers
 from transformers import AutoTokenizer
 
 from specdec import Drafter, Engine, Event, Proposal, SamplingParams
-from specdec.engine import RunFailed
+from specdec.engine import run_in_thread, RunFailed
 from specdec.events import Drafted
 from specdec.families import hub, zoo
 from specdec.lanes import probe
@@ -167,6 +168,19 @@ def test_a_copy_is_made_once_while_preparing(shallow, monkeypatch) -> None:
         assert "_model" in vars(copy) and (steps[-1].name, steps[-1].done) == ("load", 1)
         monkeypatch.setattr("specdec.engine.REPORT_EVERY_S", 60.0)
         engine.prepare("quantised", 4, on_step=lambda step: pytest.fail(f"{step.name}, though all is there"))
+
+
+def test_work_that_cannot_be_stopped_gives_signs_of_life_until_it_ends(monkeypatch) -> None:
+    monkeypatch.setattr("specdec.engine.REPORT_EVERY_S", 0.001)
+    steps = list[Step]()
+
+    def stop(step: Step) -> None:
+        steps.append(step)
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        run_in_thread("load", lambda report: time.sleep(0.1), stop)
+    assert len(steps) > 1
 
 
 def test_a_closed_engine_gives_its_memory_back(shallow, monkeypatch) -> None:

@@ -24,6 +24,7 @@ from specdec import process as calls
 from specdec.drafters.base import NoDrafter
 from specdec.engine import Engine, Run
 from specdec.events import Failed
+from specdec.families.zoo import resolve_device
 from specdec.loop import NO_ROOM
 from specdec.messages import Refused, TranslatableText
 from specdec.methods import Choice
@@ -127,7 +128,7 @@ def test_a_process_that_cannot_start_leaves_the_turn_to_the_next_call(monkeypatc
         monkeypatch.setattr(process, "start", Mock(side_effect=OSError("too many open files")))
         with pytest.raises(ProcessDied):
             items(race_on(process))
-        assert not process.turn.locked()
+        assert not process._turn.locked()
 
 
 def generators_of_ours() -> int:
@@ -156,19 +157,25 @@ def test_an_event_passes_three_generators_on_each_side_and_is_encoded_once(monke
     assert len(lines) == encoded.call_count  # the header and each event, once
 
     counts.clear()
-    answers = iter([Choice("none", 1), *lines])
+    messages = iter([*((1, "item", answer) for answer in (Choice("none", 1), *lines)), (1, "end", None)])
 
-    class Answers(Iterator[Any]):
-        def __next__(self) -> Any:
-            counts.append(generators_of_ours())
-            return next(answers)
+    def receive() -> Any:
+        counts.append(generators_of_ours())
+        return next(messages)
 
-        def close(self) -> None: ...
-
-    monkeypatch.setattr(session, "process", SimpleNamespace(call=lambda *_: Answers()))
+    process = EngineProcess()
+    monkeypatch.setattr(process, "start", Mock())
+    monkeypatch.setattr(process, "_connection", SimpleNamespace(poll=bool, recv=receive, send=Mock()))
+    monkeypatch.setattr(session, "process", process)
     encoded.reset_mock()
     list(bind_language(race.begin)("own", PROMPT, "none", 1))
     assert 0 < max(counts) <= 3 and not encoded.called
+
+
+def test_a_device_has_one_name_so_that_no_model_is_loaded_twice() -> None:
+    engines: calls.Engines = {}
+    first = calls.engine_for(engines, "embedded", "auto")
+    assert calls.engine_for(engines, "embedded", resolve_device("auto")) is first and len(engines) == 1
 
 
 def test_a_cycle_is_sent_whole_however_slow_it_is(monkeypatch) -> None:

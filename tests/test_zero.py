@@ -79,7 +79,7 @@ def lent() -> Iterator[tuple[Platform, Session]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=platform.decorator))
         patch.setenv("SPECDEC_TRITON", "0")
-        session.compute_on("auto", importlib.import_module("specdec.zero").ZeroProcess("embedded"))
+        session.process = importlib.import_module("specdec.zero").ZeroProcess("embedded")
         with contextlib.closing(session.process):
             yield platform, session
     del sys.modules["specdec.zero"]

@@ -54,14 +54,14 @@ def app(
     from ..ui.session import session
     from ..ui.theme import launch_settings
 
-    session.compute_on(device)
+    session.device = device
     if os.environ.get("SPACES_ZERO_GPU"):  # set on Spaces with ZeroGPU
         from ..zero import ZeroProcess
 
         first = recorded.first_target()
         for notice in session.fetch(first):
             print(f"\r{notice.text}", end="")
-        session.compute_on(device, ZeroProcess(first))
+        session.process = ZeroProcess(first)
     room = classroom.Room(classroom.reachable(host)) if teach else None
     page = build(teaching=teach)
     try:

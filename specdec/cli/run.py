@@ -95,7 +95,7 @@ def race_here(request: RunRequest, engine: "Engine", save: Path | None) -> Seque
     started = engine.start(request, show_step)
     show_progress("")
     is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < started.choice.k
-    note = default_line(started.choice) if is_open else ""
+    note = default_sentence(started.choice) if is_open else ""
     models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart
@@ -111,7 +111,7 @@ def race_here(request: RunRequest, engine: "Engine", save: Path | None) -> Seque
     return events
 
 
-def default_line(choice: Choice) -> str:
+def default_sentence(choice: Choice) -> str:
     """Say which drafter and K were chosen by default, and why."""
     line = f"{choice.drafter}, K {choice.k}"
     if not choice.speedup:

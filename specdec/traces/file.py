@@ -169,7 +169,7 @@ class Trace:
 
     @classmethod
     def loads(cls, text: str) -> "Trace":
-        if len(text) > MAX_BYTES:
+        if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
             raise TraceError("the trace is larger than {limit} MB", limit=MAX_BYTES // 1_000_000)
         lines = text.removeprefix("\ufeff").rstrip().split("\n")  # editors can add a byte order mark and blank lines
         if not text.strip():

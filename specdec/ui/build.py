@@ -79,8 +79,8 @@ def compute_in_browser(live: form.Form) -> None:
     )
 
 
-def follow_links(demo: gr.Blocks, tabs: gr.Tabs, live: form.Form, line: gr.HTML) -> None:
-    """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. `line` names wrong values."""
+def follow_links(demo: gr.Blocks, tabs: gr.Tabs, live: form.Form, link_notice: gr.HTML) -> None:
+    """Let `?tab=step` open a tab and `?drafter=…` fill in a setting. `link_notice` names wrong values."""
 
     def follow(request: gr.Request) -> list[Any]:
         session.warm_up()
@@ -96,7 +96,7 @@ def follow_links(demo: gr.Blocks, tabs: gr.Tabs, live: form.Form, line: gr.HTML)
             *form.filled_in(settings),
         ]
 
-    done = demo.load(follow, None, [tabs, line, live.engines, *live.fields.values()], **INSTANT)
+    done = demo.load(follow, None, [tabs, link_notice, live.engines, *live.fields.values()], **INSTANT)
     if limits().in_browser:  # sent again: Gradio loses updates while it first draws a field
         done = done.then(form.engine_for_visitor, None, live.engines, **INSTANT)
     done.then(None, live.engines, None, js=form.ENGINE_CHOSEN, **INSTANT)

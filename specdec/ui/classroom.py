@@ -35,6 +35,7 @@ from .text import as_json, asset, filled, speaking, strings, TAGS
 PATH = "/class"
 COOKIE = "specdec_teach"  # contains the secret; runs that are requested with this cookie go first in the queue
 MAX_PHONES = 200
+MAX_STREAMS = 3  # of one phone: several tabs, or connections that are not known to be lost
 MAX_PAUSE_S = 5.0  # between two messages of a stream
 MIN_PAUSE_S = 0.05
 STREAM_LIFETIME_S = 60.0  # then the server ends the stream, and the phone opens a new one
@@ -102,7 +103,7 @@ class Room:
         return True
 
     def admits(self, phone: str) -> bool:
-        return phone in self.streams or len(self.streams) < MAX_PHONES
+        return self.streams[phone] < MAX_STREAMS and (phone in self.streams or len(self.streams) < MAX_PHONES)
 
     async def follow(self, phone: str, since: str = "") -> AsyncIterator[str]:
         """Yield the messages that follow `since`, the id of this phone's last one."""

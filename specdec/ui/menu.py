@@ -9,7 +9,7 @@ from ..families import hub, presets
 from ..figures import machine
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, is_embedded, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
-from .text import of_drafters, prompts, questions, read_json, sentences, strings
+from .text import of_drafters, questions, read_json, sentences, strings
 
 RULE_KEYS = {rule.name: key for key, rule in RULE_FACTS.items()}  # name in traces -> in settings
 MAX_PAIR = 300  # characters of a pair that a visitor types
@@ -21,11 +21,6 @@ def targets() -> list[str]:
     if allowed is None or hub.is_here(presets.SMOLLM2):
         ours.append(presets.SMOLLM2)
     return list(dict.fromkeys((*ours, *([presets.host_pair()] if allowed is None else allowed))))
-
-
-def kinds(answers: bool = False) -> list[str]:
-    """List the kinds of questions if `answers`, otherwise those of texts to continue."""
-    return [kind for kind in prompts() if (kind in questions()) == answers]
 
 
 def answers(target: str) -> bool:
@@ -68,7 +63,7 @@ def target_name(target: str) -> str:
     return names.get(target, target)
 
 
-def target_line(target: str) -> str:
+def target_sentence(target: str) -> str:
     words = strings("page")["settings"]
     if target == EMBEDDED:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
@@ -86,7 +81,7 @@ def has_weights(name: str) -> bool:
     return name == DRAFT_MODEL or not method.part or (FAMILY / method.folder).is_dir()
 
 
-def drafter_lines(rule: str, target: str = EMBEDDED) -> dict[str, str]:
+def drafter_sentences(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     """Describe each drafter in a line: what it is, its cost, whether it is lossless."""
     words = strings("page")["settings"]
     lines = {DEFAULT_DRAFTER: words["chosen"]["line"]} | of_drafters("line")
@@ -103,11 +98,7 @@ def cost(name: str) -> str:
     return words["weights"].format(size=size(count)) if count else words["some"]
 
 
-def has_peer(drafter: str) -> bool:
-    return drafter in METHODS and METHODS[drafter].peer
-
-
-def peer_lines() -> dict[str, str]:
+def peer_sentences() -> dict[str, str]:
     """Describe transformers' lane for each drafter, or say why there is none."""
     words = of_drafters("peer_line")
     lines = {m.name: words[(m.variant_of or m.name) if m.peer else "other"] for m in METHODS.values()}

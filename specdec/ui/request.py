@@ -10,14 +10,14 @@ from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RUL
 from ..proof import SAMPLE_SIZES
 from ..settings import check_text, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
-from .menu import drafters, has_peer, is_offered, targets
+from .menu import drafters, is_offered, targets
 from .text import sentences, strings, translated
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False}
 PAIRS = ("toy", "embedded")  # pairs of models that a certificate can use
 
 
-def say(error: str, **values: Any) -> str:
+def error_text(error: str, **values: Any) -> str:
     return strings("page")["errors"][error].format(**values)
 
 
@@ -28,7 +28,8 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     values = {name: check_setting(SETTINGS[name], bound.arguments[name]) for name in IN_TURN}
     drafter = check_drafter(values["drafter"], values["target"])
     # Transformers does not have every drafter, and cannot run our target in 8 bits.
-    values["peer"] &= (drafter == DEFAULT_DRAFTER or has_peer(drafter)) and ROUNDED.get(values["target"]) != "int8"
+    has_peer = METHODS[drafter].peer if drafter in METHODS else drafter == DEFAULT_DRAFTER
+    values["peer"] &= has_peer and ROUNDED.get(values["target"]) != "int8"
     return RunRequest.from_settings(values)
 
 
@@ -37,7 +38,7 @@ def check_setting(setting: Setting, value: Any) -> Any:
         return CHECKS[setting.name](value)
     if setting.type_ is bool:
         if not isinstance(value, bool):
-            raise Refused(say(setting.name))
+            raise Refused(error_text(setting.name))
         return value
     return check_number(setting, value)
 
@@ -49,16 +50,16 @@ def check_number(setting: Setting, value: Any) -> Any:
     if not (is_number and low <= value <= high) or (whole and value != int(value)):
         name = strings("page")["names"][setting.name]
         error, limit = ("whole", f"{high:,}") if whole else ("number", f"{high:g}")
-        raise Refused(say(error, name=name, low=f"{low:g}", high=limit))
+        raise Refused(error_text(error, name=name, low=f"{low:g}", high=limit))
     return setting.type_(value)
 
 
 def check_prompt(prompt: Any) -> str:
     limit = int(SETTINGS["prompt"].high)
     if not isinstance(prompt, str):
-        raise Refused(say("not_text"))
+        raise Refused(error_text("not_text"))
     if len(prompt) > limit:
-        raise Refused(say("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
+        raise Refused(error_text("too_long", n=f"{len(prompt):,}", limit=f"{limit:,}"))
     check_text(prompt)
     return prompt
 
@@ -66,7 +67,7 @@ def check_prompt(prompt: Any) -> str:
 def check_target(name: Any) -> str:
     if not is_offered(name):
         error = "target" if presets.allowed_pairs() is not None else "target_or_pair"
-        raise Refused(say(error, names=", ".join(targets())))
+        raise Refused(error_text(error, names=", ".join(targets())))
     return name
 
 
@@ -75,13 +76,13 @@ def check_drafter(name: Any, target: str) -> str:
     names = drafters(target)
     adaptive = [f"{ADAPTIVE}:{inner}" for inner in names if METHODS[inner].kind not in ("wrapper", "none")]
     if name not in (DEFAULT_DRAFTER, *names, *adaptive):
-        raise Refused(say("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
+        raise Refused(error_text("drafter", names=", ".join((DEFAULT_DRAFTER, *names))))
     return name
 
 
 def check_rule(name: Any) -> str:
     if not isinstance(name, str) or name not in RULE_FACTS:
-        raise Refused(say("rule", names=", ".join(RULE_FACTS)))
+        raise Refused(error_text("rule", names=", ".join(RULE_FACTS)))
     return name
 
 
@@ -91,7 +92,7 @@ def check_stops(lines: Any) -> tuple[str, ...]:
         stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
         if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
-    raise Refused(say("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
+    raise Refused(error_text("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
 
 
 def stop_lines(stops: Iterable[str]) -> str:
@@ -116,11 +117,11 @@ def check_certificate(
     """Return the checked arguments of the engine's `certify`. `mistake` "" means the correct rule."""
     mistakes = strings("lossless")["mistakes"]
     if pair not in PAIRS:
-        raise Refused(say("pair", names=", ".join(PAIRS)))
+        raise Refused(error_text("pair", names=", ".join(PAIRS)))
     if mistake not in ("", *mistakes):
-        raise Refused(say("mistake", names=", ".join(mistakes)))
+        raise Refused(error_text("mistake", names=", ".join(mistakes)))
     if draws not in SAMPLE_SIZES:
-        raise Refused(say("draws", names=", ".join(f"{n:,}" for n in SAMPLE_SIZES)))
+        raise Refused(error_text("draws", names=", ".join(f"{n:,}" for n in SAMPLE_SIZES)))
     seed = check_number(SETTINGS["seed"], seed)
     return pair, check_prompt(text) if pair == "embedded" else "", mistake, int(draws), seed
 

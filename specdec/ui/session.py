@@ -18,7 +18,7 @@ from ..exposure import limits
 from ..families import hub, presets
 from ..messages import Refused, Step
 from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED
-from ..process import EngineProcess, ProcessDied
+from ..process import Deadline, EngineProcess, ProcessDied
 from ..settings import RunRequest
 from . import recorded
 from .gateway.visitors import has_queue_priority, RateLimit, Ticket, Turns, visitor_address
@@ -46,7 +46,7 @@ class Session:
 
     def __init__(self) -> None:
         self.device = "auto"  # of live runs; the engine's process resolves it
-        self.process = EngineProcess()
+        self.process = EngineProcess()  # or, where GPUs are lent, a `ZeroProcess`
         self.turns = Turns(EXPECTED_S)
         self.rate_limit = RateLimit()
         self.choices: dict[str, Choice] = {}  # target -> the drafter and K that are chosen if none is given
@@ -55,40 +55,35 @@ class Session:
         self._downloading = threading.Lock()  # one download at a time
         self._warming_up = False
 
-    def compute_on(self, device: str, process: EngineProcess | None = None) -> None:
-        """Choose where live runs compute, before the page is served: a device, or a process of another kind."""
-        self.device, self.process = device, process or self.process
-
     def run(self, request: RunRequest) -> Generator[Answer, None, None]:
         """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
         news, deadline = RunNews(request), Deadline(limits().seconds)
         try:
             self.check_rate()
             yield from self.fetch_for(news)  # before the turn, so that others need not wait for the download
-            with self.place_in_line("run") as ticket:
+            with self.place_in_queue("run") as ticket:
                 yield from self.wait(ticket, news.remark, say("or_here"))
-                translator, kind = partial(translate, language()), kind_of(request.prompt)
-                call = self.process.call("run", news.request, self.device, kind, translator)
-                with contextlib.closing(call):
+                arguments = news.request, self.device, kind_of(request.prompt), partial(translate, language())
+                with contextlib.closing(self.process.call("run", *arguments)) as call:
                     for item in call:
-                        yield from news.answers(item, self.preparing)
                         deadline.check(item)
+                        yield from news.answers(item, self.preparing)
             yield Answer("done", news.remark)  # the player says that it is done
         except Exception as error:
             yield last_answer(error, news.undone())
 
-    def certify(self, arguments: tuple[Any, ...]) -> Iterator[Answer]:
+    def certify(self, arguments: tuple[Any, ...]) -> Generator[Answer, None, None]:
         """Sample a certificate live. The text of `lines` is the whole certificate so far."""
         deadline = Deadline(limits().seconds)
         try:
             self.check_rate()
-            with self.place_in_line("certificate") as ticket:
+            with self.place_in_queue("certificate") as ticket:
                 yield from self.wait(ticket)
                 yield Answer("running", say("certifying"))
                 with contextlib.closing(self.process.call("certify", *arguments)) as call:
                     for state in call:
-                        yield Answer("lines", state or "")
                         deadline.check(state)
+                        yield Answer("lines", state or "")
             yield Answer("done", say("certified"))
         except Exception as error:
             yield last_answer(error)
@@ -100,7 +95,7 @@ class Session:
             raise Refused(say("often", seconds=math.ceil(seconds)))
 
     @contextlib.contextmanager
-    def place_in_line(self, kind: str) -> Iterator[Ticket]:
+    def place_in_queue(self, kind: str) -> Iterator[Ticket]:
         """Hold a place in the queue for this machine. Raises Refused if the queue is full."""
         ticket = self.turns.join(kind, visitor_address(), has_queue_priority())
         if ticket is None:
@@ -203,8 +198,8 @@ class RunNews:
                     self.reading = None
                     yield Answer("running", sentences(self.remark, self.chosen) or say("running"))
             case Choice():
-                if self.request.drafter == DEFAULT_DRAFTER or not self.request.k:
-                    self.chosen = chosen_line(item)
+                if self.request.drafter == DEFAULT_DRAFTER or self.request.k == 0 < item.k:
+                    self.chosen = chosen_sentence(item)
                 peer = say("peer") if self.request.peer else ""
                 yield Answer("running", sentences(self.remark, self.chosen, peer) or say("running"))
             case Step("read"):
@@ -226,22 +221,7 @@ class RunNews:
         return say("unwritten", total=self.request.params.max_tokens)
 
 
-@dataclass(slots=True)
-class Deadline:
-    """The end of a visitor's seconds, which count from the first line."""
-
-    seconds: float
-    end: float = math.inf
-
-    def check(self, item: Any) -> None:
-        """Take the engine's next answer. Raises TimeoutError, with the seconds, after the end."""
-        if isinstance(item, str):
-            self.end = min(self.end, time.monotonic() + self.seconds)
-        if time.monotonic() > self.end:
-            raise TimeoutError(self.seconds)
-
-
-def chosen_line(choice: Choice | None) -> str:
+def chosen_sentence(choice: Choice | None) -> str:
     """Say what was chosen by default, or how the default is chosen."""
     words = strings("page")["settings"]["chosen"]
     if choice is None:
@@ -279,8 +259,8 @@ def last_answer(error: Exception, undone: str = "") -> Answer:
     """Turn the error that ended a run into its last answer. `undone` is added at the deadline."""
     if isinstance(error, Refused):
         return Answer("error", translated(error.args[0]))
-    if isinstance(error, TimeoutError):
-        return Answer("cut", sentences(say("deadline", seconds=round(error.args[0])), undone))
+    if isinstance(error, Deadline):
+        return Answer("cut", sentences(say("deadline", seconds=round(error.seconds)), undone))
     log.error("a run broke off", exc_info=error)
     return Answer("error", say("died" if isinstance(error, ProcessDied) else "broken"))
 

@@ -214,9 +214,8 @@ class Sheet:
             "recorded_certificates": "certificates/*",
             "elsewhere": f"{self.data}/search",
         }
-        if "elsewhere" in functions:
-            place = places["elsewhere"]
-            self.files[f"{place}.js"] = data_script(place, as_json(functions["elsewhere"]()))
+        if search := functions.get("elsewhere"):
+            self.files[f"{self.data}/search.js"] = data_script(f"{self.data}/search", as_json(search()))
         return {name: place for name, place in places.items() if name in functions}
 
     def tablist(self, block: Any) -> str:

@@ -161,6 +161,8 @@ def test_a_class_has_an_end(room, client, monkeypatch):
     room.streams[ME] = 1
     assert client.get(f"/class/events?phone={YOU}").status_code == 503
     assert room.admits(ME)
+    room.streams[ME] = classroom.MAX_STREAMS
+    assert not room.admits(ME)
 
 
 def test_phones_are_invited_in_words_and_as_a_code(client):

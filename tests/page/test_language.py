@@ -25,7 +25,7 @@ from specdec.ui.components import examples
 from specdec.ui.components.traces import open_trace, standalone
 from specdec.ui.gateway.cache import LanguageRedirect, PATHS, preferred
 from specdec.ui.request import check, RunRequest
-from specdec.ui.session import chosen_line, session
+from specdec.ui.session import chosen_sentence, session
 from specdec.ui.tabs import labels
 from specdec.ui.text import bind_language, ENGLISH, LANGUAGES, speaking, strings, TAGS, translated
 from tests import toyrun
@@ -136,13 +136,13 @@ def test_what_the_engine_says_has_its_translation() -> None:
 
 def test_menus_and_the_default_follow_the_language() -> None:
     with speaking("zh"):
-        line = menu.drafter_lines("rejection")["draft_model"]
+        line = menu.drafter_sentences("rejection")["draft_model"]
     assert "无损。" in line and "。 " not in line
     for language in LANGUAGES:
         with speaking(language):
             words = strings("page")["settings"]["chosen"]["pays"]
             name = strings("drafters")["draft_model"]["name"]
-            assert chosen_line(Choice("draft_model", 3, 1.5)) == words.format(drafter=name, k=3)
+            assert chosen_sentence(Choice("draft_model", 3, 1.5)) == words.format(drafter=name, k=3)
 
 
 def test_a_missing_file_is_there_in_english(tmp_path, monkeypatch) -> None:

@@ -50,7 +50,7 @@ def until(condition):
 
 
 def in_line():
-    return len(session.turns._line)
+    return len(session.turns._queue)
 
 
 def test_visitors_are_served_one_at_a_time_in_the_order_in_which_they_came(address, engine):

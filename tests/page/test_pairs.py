@@ -132,7 +132,6 @@ def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
     assert not any(map(menu.answers, ("embedded", "embedded:int8", str(base), "no pair")))
     assert [one["visible"] for one in examples.fitting(str(chat))] == [False, True]
     assert [one["visible"] for one in examples.fitting(None)] == [True, False]
-    assert menu.kinds(answers=True) == list(questions()) and not {*menu.kinds()} & {*questions()}
 
 
 def test_an_example_question_is_put_to_the_model_of_the_page_or_to_smollm2(tmp_path, monkeypatch):

@@ -20,15 +20,15 @@ from specdec.exposure import OWN
 from specdec.families import zoo
 from specdec.loop import NO_ROOM
 from specdec.messages import Refused, Step
-from specdec.methods import ADAPTIVE, METHODS, RULE_FACTS
-from specdec.process import ProcessDied
+from specdec.methods import ADAPTIVE, Choice, METHODS, RULE_FACTS
+from specdec.process import Deadline, ProcessDied
 from specdec.traces import file as trace
 from specdec.traces.file import escaped
 from specdec.ui import api, browser, menu, recorded, request, text
 from specdec.ui.build import build
 from specdec.ui.components import examples, form
 from specdec.ui.components.drawn import player_words
-from specdec.ui.session import Answer, session
+from specdec.ui.session import Answer, RunNews, session
 from specdec.ui.tabs import race
 from tests import nodejs, toyrun
 
@@ -92,8 +92,8 @@ def test_the_menu_offers_what_the_family_holds(family):
 def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(family):
     def switched(*chosen):
         told, drafters = form.switch(*chosen)
-        assert told["info"].startswith(menu.target_line(chosen[0]))
-        assert drafters["info"] == menu.drafter_lines(chosen[2], chosen[0])[drafters["value"]]
+        assert told["info"].startswith(menu.target_sentence(chosen[0]))
+        assert drafters["info"] == menu.drafter_sentences(chosen[2], chosen[0])[drafters["value"]]
         assert [value for _, value in drafters["choices"]] == ["default", *menu.drafters(chosen[0])]
         return drafters["value"]
 
@@ -105,7 +105,7 @@ def test_another_target_changes_the_drafters_and_keeps_the_choice_if_it_can(fami
 def test_whether_a_drafter_is_lossless_depends_on_the_rule():
     for rule in RULE_FACTS:
         words = text.strings("page")["settings"]["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-        assert all(line.endswith(words) for line in menu.drafter_lines(rule).values())
+        assert all(line.endswith(words) for line in menu.drafter_sentences(rule).values())
         assert ("lossy" in text.strings("page")["settings"]["rules"][rule]) is not RULE_FACTS[rule].lossless
 
 
@@ -123,12 +123,11 @@ def test_the_menus_know_the_engines_names():
 
 
 def test_a_peer_has_a_lane_where_it_has_such_a_drafter(toy_engine):
-    lines, words = menu.peer_lines(), text.of_drafters("peer_line")
+    lines, words = menu.peer_sentences(), text.of_drafters("peer_line")
     for drafter in menu.drafters():
         with_lane = request.check("Hi", drafter, peer=True).peer
         assert with_lane is (drafter.partition(":")[0] in ("draft_model", "prompt_lookup"))
         assert (lines[drafter] == words["other"]) is not with_lane
-    assert menu.has_peer("draft_model:story") and not menu.has_peer("adaptive:draft_model")
     assert request.check("Hi", peer=True).peer and not request.check("Hi").peer
 
     def engine(request):
@@ -265,13 +264,24 @@ def test_a_run_past_its_deadline_stops_and_says_so(engine, monkeypatch):
     assert list(race.begin("own", "Hi"))[-1][1]["value"] == last.text
 
 
+def test_a_run_whose_last_lines_are_late_is_done(toy_engine, monkeypatch):
+    monkeypatch.setattr("specdec.ui.session.limits", lambda: replace(OWN, seconds=-1.0))
+    toy_engine(lambda request: iter(toyrun.events()[:1]))
+    assert [item.name for item in session.run(request.check("Hi"))][-2:] == ["lines", "done"]
+
+
+def test_a_k_that_nothing_uses_is_not_announced():
+    (answer,) = RunNews(request.check("Hi", "none", 0)).answers(Choice("none", 0), None)
+    assert answer == Answer("running", "Running.")
+
+
 def test_a_prompt_that_is_read_says_how_far_and_a_cut_run_what_was_not(monkeypatch):
     def reading(*_, **__):
         yield toyrun.events()[0]
         yield Step("read", 128, 700, text="speculative")
         yield from toyrun.events()[1:4]
         yield Step("read", 256, 700, text="plain")
-        raise TimeoutError(60.0)
+        raise Deadline(60.0)
 
     class Process(toyrun.Engine):
         def call(self, name, *arguments):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specdec import rules
-from specdec.cli.judges import trace as examine
+from specdec.cli import main
 from specdec.drafters.base import Drafter, NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Candidate, Committed, Distribution, Event, Finished, from_dict, to_dict, Verified
@@ -44,6 +44,10 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "top": lambda: TreeDrafter(DRAFT, 3, "top"),
     "none": NoDrafter,
 }
+
+
+def examine(path: Any) -> int:
+    return main(["trace", str(path)])
 
 
 def run(

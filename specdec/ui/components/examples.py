@@ -11,7 +11,7 @@ from ...settings import SETTINGS
 from ...traces.file import escaped
 from .. import menu, recorded
 from ..request import from_link
-from ..text import example_name, kind_of, of_drafters, prompts, strings
+from ..text import example_name, kind_of, of_drafters, prompts, questions, strings
 from .drawn import INSTANT, tell
 from .form import filled_in, Form
 
@@ -20,13 +20,13 @@ def add_examples(screen: gr.HTML, form: Form) -> None:
     """Fill a row of texts to continue and one of questions. That which fits the target is visible."""
     fields, rows = form.fields, form.pills
     target, drafter = fields["target"], fields["drafter"]
-    inputs, outputs = [fields["prompt"], drafter, target], [screen, form.line, *fields.values()]
+    inputs, outputs = [fields["prompt"], drafter, target], [screen, form.notice, *fields.values()]
     label = escape(strings("page")["settings"]["try"])
     for answers, row in enumerate(rows):
         row.visible = menu.answers(target.value) == bool(answers)
         with row:
             gr.HTML(html_template=f'<span class="sd-sub">{label}</span>', apply_default_css=False)
-            for kind in menu.kinds(bool(answers)):
+            for kind in (name for name in prompts() if (name in questions()) == bool(answers)):
                 pill = gr.Button(example_name(kind), size="sm", elem_classes="sd-pill")
                 pill.click(partial(show, kind), inputs, outputs, **INSTANT)
     target.change(fitting, target, list(rows), **INSTANT)

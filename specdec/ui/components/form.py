@@ -31,7 +31,7 @@ class Form:
     engines: gr.Radio
     run: gr.Button
     stop: gr.Button
-    line: gr.HTML
+    notice: gr.HTML
     pills: tuple[gr.Row, gr.Row]
 
 
@@ -48,17 +48,17 @@ def add_form(shown: dict[str, Any]) -> Form:
         run_button = gr.Button(words["run"], variant="primary", elem_id="run")
         stop_button = gr.Button(words["stop"], interactive=False, elem_id="stop")
     pills = gr.Row(elem_classes="sd-pills"), gr.Row(elem_classes="sd-pills")
-    line = notice()
+    below = notice()
     lids = gr.Column(elem_classes="sd-lidrow")
     with gr.Column(elem_classes="sd-rail sd-fold", elem_id="settings"):
         target = target_menu(first)
-        drafter = dropdown("drafter", drafter_choices(first), menu.drafter_lines("rejection", first))
+        drafter = dropdown("drafter", drafter_choices(first), menu.drafter_sentences("rejection", first))
         built: dict[str, Any] = {"prompt": prompt, "drafter": drafter, "target": target}
         built |= {one.name: field(one, shown) for one in SETTINGS.values() if one.main and one.name not in built}
         with gr.Accordion(words["advanced"], open=False, elem_classes="sd-advanced"):
             engine_place = gr.Column()
             rule = dropdown("rule", [(words["rules"][name], name) for name in RULE_FACTS], words["rule_lines"])
-            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_lines()[DEFAULT_DRAFTER])
+            peer = gr.Checkbox(False, label=words["peer"], info=menu.peer_sentences()[DEFAULT_DRAFTER])
             built |= {"rule": rule, "peer": peer}
             built |= {one.name: field(one, shown) for one in SETTINGS.values() if one.name not in built}
         fields = {name: built[name] for name in SETTINGS}
@@ -75,7 +75,7 @@ def add_form(shown: dict[str, Any]) -> Form:
         usual = ["" if setting.default is REQUIRED else setting.default for setting in SETTINGS.values()]
         values = [field.value for field in fields.values()]
         drawn("shared/lids", words=texts, names=drafter_names(), order=list(SETTINGS), usual=usual, values=values)
-    return Form(fields, engines, run_button, stop_button, line, pills)
+    return Form(fields, engines, run_button, stop_button, below, pills)
 
 
 def engine_menu(fields: list[Any], drafter: gr.Dropdown) -> gr.Radio:
@@ -128,7 +128,7 @@ def target_menu(chosen: str) -> gr.Dropdown:
         [(menu.target_name(name), name) for name in menu.targets()],
         value=chosen,
         label=strings("page")["settings"]["target"],
-        info=menu.target_line(chosen),
+        info=menu.target_sentence(chosen),
         filterable=any_pair,
         allow_custom_value=any_pair,
         visible=any_pair or len(menu.targets()) > 1,
@@ -153,10 +153,10 @@ def drafter_names() -> dict[str, str]:
 def explain(drafter: gr.Dropdown, rule: gr.Dropdown, target: gr.Dropdown, peer: gr.Checkbox, engines: gr.Radio) -> None:
     """Let a script update the lines below the menus, and the engine, if drafter or rule changes."""
     targets = [name for name in (*menu.targets(), "") if name not in ROUNDED]
-    drafters = {target: {rule: menu.drafter_lines(rule, target) for rule in RULE_FACTS} for target in targets}
+    drafters = {target: {rule: menu.drafter_sentences(rule, target) for rule in RULE_FACTS} for target in targets}
     rules, same = strings("page")["settings"]["rule_lines"], dict.fromkeys(ROUNDED, EMBEDDED)
     there: dict[str, Any] = {"here": IN_BROWSER, "moved": strings("page")["settings"]["engine"]["moved"]}
-    script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_lines(), same=same, **there)
+    script = handler("choices", drafters=drafters, rules=rules, peers=menu.peer_sentences(), same=same, **there)
     for changed in (drafter, rule):
         changed.change(None, [drafter, rule, target, engines], [drafter, rule, peer, engines], js=script, **PRIVATE)
 
@@ -167,10 +167,10 @@ def switch(target: str, drafter: str, rule: str) -> tuple[Any, Any]:
         check_target(target)
     except Refused as error:
         return gr.update(info=str(error)), gr.skip()
-    lines = menu.drafter_lines(rule, target)
+    lines = menu.drafter_sentences(rule, target)
     chosen = drafter if drafter in lines else DEFAULT_DRAFTER
     drafters = gr.update(choices=drafter_choices(target), value=chosen, info=lines[chosen])
-    return gr.update(info=menu.target_line(target)), drafters
+    return gr.update(info=menu.target_sentence(target)), drafters
 
 
 def filled_in(settings: dict[str, Any]) -> list[Any]:
@@ -178,6 +178,6 @@ def filled_in(settings: dict[str, Any]) -> list[Any]:
     updates = {name: gr.update(value=value) for name, value in settings.items()}
     if "target" in settings:
         drafter, rule = settings.get("drafter", DEFAULT_DRAFTER), settings.get("rule", "rejection")
-        line, updates["drafter"] = switch(settings["target"], drafter, rule)
-        updates["target"] |= line
+        info, updates["drafter"] = switch(settings["target"], drafter, rule)
+        updates["target"] |= info
     return [updates.get(name, gr.skip()) for name in SETTINGS]

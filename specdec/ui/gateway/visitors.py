@@ -52,28 +52,28 @@ class Turns:
 
     def __init__(self, expected: dict[str, float]) -> None:
         self._expected = dict(expected)
-        self._line: list[Ticket] = []  # in the order of arrival
+        self._queue: list[Ticket] = []  # in the order of arrival
         self._round = 0  # the highest round of a ticket that has had the machine
         self._lock = threading.Lock()
 
     def busy(self) -> bool:
-        return bool(self._line)
+        return bool(self._queue)
 
     def join(self, kind: str, address: str = "", leads: bool = False) -> Ticket | None:
         """Take a place in the queue; None if too many wait, in total or from this address."""
         with self._lock:
-            rounds = [ticket.round + 1 for ticket in self._line if ticket.address == address]
+            rounds = [ticket.round + 1 for ticket in self._queue if ticket.address == address]
             most = exposure.limits().waiting
-            if len(self._line) > most + leads * PLACES_OF_LEADER or (len(rounds) > most // 2 and not leads):
+            if len(self._queue) > most + leads * PLACES_OF_LEADER or (len(rounds) > most // 2 and not leads):
                 return None
             ticket = Ticket(kind, address, leads, max(self._round, *rounds, 0))
-            self._line.append(ticket)
+            self._queue.append(ticket)
             return ticket
 
     def poll(self, ticket: Ticket) -> tuple[int, float] | None:
         """Return how many tickets are ahead, and the expected seconds. If none is, begin the turn and return None."""
         with self._lock:
-            order = sorted(self._line, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
+            order = sorted(self._queue, key=lambda ticket: (ticket.since is None, not ticket.leads, ticket.round))
             now, ahead = time.monotonic(), order[: order.index(ticket)]
             if not ahead:
                 ticket.since, self._round = ticket.since or now, max(self._round, ticket.round)
@@ -84,7 +84,7 @@ class Turns:
 
     def leave(self, ticket: Ticket) -> None:
         with self._lock:
-            self._line.remove(ticket)
+            self._queue.remove(ticket)
             if ticket.since is not None:
                 duration = time.monotonic() - ticket.since
                 self._expected[ticket.kind] += WEIGHT_OF_LAST * (duration - self._expected[ticket.kind])

@@ -12,7 +12,7 @@ from ..text import ASSETS, bind_language, of_drafters, paragraph, read_json, sen
 from . import labels
 from .methods import card
 
-STEPS = 4  # of a cycle, at the head of the paragraphs: draft, check, accept or reject, go on
+STEPS = 4  # of a cycle, at the head of Race's paragraphs: draft, check, accept or reject, go on
 # Parts of a tab's words that have a title and a text below it.
 CHARTS = ("bars", "curve", "account")
 CHECKS = ("closed", "sampled", "greedy")
@@ -26,21 +26,16 @@ def tour() -> gr.HTML:
 
 def build(_: gr.Tab) -> None:
     all_sources = read_json(ASSETS / "sources.json")
+    cycle = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)[:STEPS]
     drawn(
         "guide/guide",
         words={name: text for name, text in strings("guide").items() if name != "tour"},
         elem_id="guide-page",
         tabs=labels(),
-        reading=cycle(),
+        reading=[(name, text + name[-1]) for name, text in cycle],
         sources={kind: listed for kind, listed in all_sources.items() if kind not in ("claims", "hosts", "formats")},
         server_functions=[bind_language(elsewhere)],
     )
-
-
-def cycle() -> list[tuple[str, str]]:
-    """Return the steps of a cycle: a name, and the first clause that Race says of it."""
-    texts = re.findall(r"^\*\*(.+?)\*\* ([^.:。：]+)", paragraph("reading"), re.MULTILINE)
-    return [(name, text + name[-1]) for name, text in texts[:STEPS]]
 
 
 def elsewhere(_: Any = None) -> list[list[str]]:
@@ -55,7 +50,7 @@ def elsewhere(_: Any = None) -> list[list[str]]:
             *((race["figures"][name], text) for name, text in race["define"].items()),
             *((race["charts"][name], race["charts"][f"{name}_sub"]) for name in CHARTS),
             *((settings["rules"][name], settings["rule_lines"][name]) for name in RULE_FACTS),
-            *((menu.target_name(name), menu.target_line(name)) for name in menu.targets()),
+            *((menu.target_name(name), menu.target_sentence(name)) for name in menu.targets()),
             (settings["engine"]["browser"], settings["engine"]["about_browser"]),
             *((strings("page")["reading"], text) for text in paragraph("reading").replace("*", "").split("\n\n")),
         ],

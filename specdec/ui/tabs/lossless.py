@@ -1,7 +1,8 @@
 """The tab Lossless?: recorded certificates, and live ones, the component's value as JSON."""
 
+import contextlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import gradio as gr
@@ -32,15 +33,16 @@ def build(tab: gr.Tab) -> None:
     screen.stop(None, None, None, cancels=running, **INSTANT)
 
 
-def start(event: gr.EventData) -> Iterator[Any]:
+def start(event: gr.EventData) -> Generator[Any, None, None]:
     names = inspect.signature(check_certificate).parameters
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
     except Refused as error:
         yield gr.update(said=translated(error.args[0]), wrong=True)
         return
-    for item in running:
-        if item.name == "lines":
-            yield gr.update(value=escaped(item.text)) if item.text else gr.skip()
-        else:
-            yield gr.update(said=item.text, wrong=item.name == "error")
+    with contextlib.closing(running):
+        for item in running:
+            if item.name == "lines":
+                yield gr.update(value=escaped(item.text)) if item.text else gr.skip()
+            else:
+                yield gr.update(said=item.text, wrong=item.name == "error")

@@ -16,7 +16,7 @@ from ..components.drawn import ended, ENGINE, INSTANT, player, PRIVATE, tell
 from ..components.examples import add_examples
 from ..components.form import add_form, BROWSER, Form
 from ..request import check
-from ..session import chosen_line, session
+from ..session import chosen_sentence, session
 from ..text import paragraph, strings, translated
 
 # Enables Run and disables Stop at once, in the browser, after a run that is over for any reason.
@@ -39,7 +39,7 @@ def build(tab: gr.Tab) -> tuple[Form, gr.HTML]:
 
 
 def connect(screen: gr.HTML, form: Form) -> None:
-    inputs, outputs = [form.engines, *form.fields.values()], [screen, form.line, form.run, form.stop]
+    inputs, outputs = [form.engines, *form.fields.values()], [screen, form.notice, form.run, form.stop]
     target, drafter, k = (form.fields[name] for name in ("target", "drafter", "k"))
     advised = screen.tried(take_advice, None, [drafter, k], **INSTANT)
     running = [event(begin, inputs, outputs, **ENGINE, **PRIVATE) for event in (form.run.click, advised.then)]
@@ -76,10 +76,11 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
                 update = gr.update(value=log, preparing=False) if item.text else gr.skip()
                 yield update, gr.skip(), gr.skip(), gr.skip()
             else:
-                line = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
+                news = tell(item.text, item.name == "error", if_stopped.get(item.name, ""), item.share)
                 dim = gr.update(preparing=item.name != "waiting")  # who waits can watch the recording
-                yield gr.skip() if log else dim, line, gr.skip(), gr.skip()
+                yield gr.skip() if log else dim, news, gr.skip(), gr.skip()
 
 
 def name_chosen(target: Any, drafter: Any) -> Any:
-    return gr.update(info=chosen_line(session.choices.get(str(target)))) if drafter == DEFAULT_DRAFTER else gr.skip()
+    sentence = chosen_sentence(session.choices.get(str(target)))
+    return gr.update(info=sentence) if drafter == DEFAULT_DRAFTER else gr.skip()

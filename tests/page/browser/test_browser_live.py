@@ -76,7 +76,7 @@ def test_who_waits_sees_the_place_and_leaves_by_stop(page, open_page, toy_engine
     toy_engine(chrome.SlowEngine().race)
     until_free()  # the run of a page that has just been closed may still leave
     other = open_page()
-    with session.place_in_line("run") as ticket:
+    with session.place_in_queue("run") as ticket:
         assert session.turns.poll(ticket) is None
         page.click("#run")
         expect(page.locator("#notice")).to_contain_text("1 before you: about")
