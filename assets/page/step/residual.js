@@ -42,12 +42,12 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
           }),
         );
       const top = baseline - heightOf(lower + surplus + deficit) - 6,
-        labels = [
+        sums = [
           deficit > 0.004 && "−" + formatFigure(deficit),
           (surplus > 0.004 || isDrawn) && "+" + formatFigure(surplus),
         ].filter(Boolean),
         name = row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth); // whole, and lower, if drawn
-      labels.forEach((label, line) =>
+      sums.forEach((label, line) =>
         chart.append(svgText(x + barWidth / 2, top - 13 * line, label, "sd-b", "middle")),
       );
       chart.append(
