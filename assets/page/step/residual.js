@@ -47,9 +47,7 @@ export function createResidualCharts(/** @type {StepPage} */ { texts, view, curr
           (surplus > 0.004 || isDrawn) && "+" + formatFigure(surplus),
         ].filter(Boolean),
         name = row.isRest ? texts.rest_short : shortenPiece(row.piece, columnWidth); // whole, and lower, if drawn
-      sums.forEach((label, line) =>
-        chart.append(svgText(x + barWidth / 2, top - 13 * line, label, "sd-b", "middle")),
-      );
+      sums.forEach((label, line) => chart.append(svgText(x + barWidth / 2, top - 13 * line, label, "sd-b", "middle")));
       chart.append(
         isDrawn && name !== formatPiece(row.piece)
           ? svgText(clamp(x + barWidth / 2, 60, width - 60), 141, formatPiece(row.piece), "sd-tk sd-b", "middle")
