@@ -86,7 +86,7 @@ function mountPlayer(element, props, watch, trigger) {
     root.dispatchEvent(new Event("sd-run"));
   }
 
-  /* Notes that a reload brought back the run on show, so that nothing writes it any more. */
+  /* Notes that a reload brought back the run on show; nothing writes it any more. */
   function noteReturn() {
     view.returnedRun = view.run;
     view.run.closed = true;
@@ -94,7 +94,7 @@ function mountPlayer(element, props, watch, trigger) {
     draw();
   }
 
-  /* Closes a live run whose stream has ended, so that the replay can go to the run's end. */
+  /* Closes a live run whose stream has ended, so that the replay can end. */
   function markEnded() {
     if (!view.run || view.run.header.source !== "live") return;
     view.run.closed = true;

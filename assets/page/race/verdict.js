@@ -47,7 +47,8 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     busy = wasMachineBusy(run),
     inactive = isInactive(run, figures),
     outcome = inactive ? "" : outcomeOf(figures.speedup),
-    fill = inactive ? "line-2" : outcome === "slower" && !busy ? "rejected" : "accepted";
+    isLoss = outcome === "slower",
+    fill = inactive || (isLoss && busy) ? "line-2" : isLoss ? "rejected" : "accepted";
   const barTextOf = (/** @type {Lane} */ lane) =>
     place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
@@ -55,7 +56,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
       ? fillText(labels.stopped, { place: texts.say.place[place] })
       : headlineOf(texts, run, figures, busy),
     clock:
-      place || !outcome || (outcome === "slower" && !busy)
+      place || !outcome || (isLoss && !busy)
         ? ""
         : fillText(labels.clock[busy ? "busy" : outcome], { times: formatTimes(Number(figures.speedup)) }),
     busy,
@@ -74,7 +75,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
   };
 }
 
-/* Returns whether nothing was drafted in the whole run, so that both lanes did the same work. */
+/* Returns whether nothing was drafted, so that both lanes did the same work. */
 const isInactive = (/** @type {Run} */ run, /** @type {Figures} */ { speculative: { drafted, passes, tokens } }) =>
   plainOf(run) && !serverOf(speculativeOf(run)) && !drafted && passes === tokens;
 

@@ -29,6 +29,7 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
   }
 
   function paint() {
+    part.right.textContent = "…"; // so that there are two columns
     const shown = ["draft", "check", "commit"].indexOf(String(view.step)) + 1,
       [left, right] = shown
         ? timeEvidence(shown)

@@ -107,6 +107,7 @@ def test_the_first_screen_of_step_holds_the_chances_and_the_pictures(page):
         assert page.locator(".sd-step [data-part=next]").bounding_box()["y"] == next_y
         for chart in page.locator(".sd-tell > div > svg").all():
             assert (box := chart.bounding_box()) and box["y"] + box["height"] <= 800
+            assert chart.evaluate("svg => svg.getBBox().width - svg.parentElement.clientWidth") <= 40
 
 
 def test_the_certificate_is_green_until_it_is_broken_and_a_live_one_turns_red(page):

@@ -185,7 +185,7 @@ test("a loss is told before the passes unless the machine was busy, and of a tie
   assert.deepEqual(told(verdict(loss)), ["1.5× slower: 12 passes instead of 48", "", "rejected"]);
   loss.header.machine = { busy: true };
   const note = "On the clock 0.67×, but the machine was busy";
-  assert.deepEqual(told(verdict(loss)), ["12 passes instead of 48, same words", note, "accepted"]);
+  assert.deepEqual(told(verdict(loss)), ["12 passes instead of 48, same words", note, "line-2"]);
   for (const cycle of [39, 40, 41]) {
     const clock = "On the clock as fast as plain decoding";
     assert.deepEqual(told(verdict(made(cycle))), ["12 passes instead of 48, same words", clock, "accepted"]);
