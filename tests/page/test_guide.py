@@ -47,7 +47,7 @@ def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> N
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_temperature_does_is_read_off_the_report(language: str) -> None:
     rows = read_json(ASSETS / "results" / "methods.json")["rows"]
-    shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "early_exit"}
+    shown = {(row["domain"], row["temperature"]): row for row in rows if row["drafter"] == "eagle3"}
     mistakes = read_json(TEXT / language / "guide.json")["mistakes"]
     told = next(right for _, right, source in mistakes if source.startswith("assets/results/methods.json"))
     falls, rises = ([shown[domain, temperature] for temperature in (0.0, 0.8)] for domain in ("story", "facts"))
