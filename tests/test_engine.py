@@ -308,4 +308,5 @@ def test_mypy_knows_the_types_of_a_users_program(tmp_path) -> None:
     )
     types = re.findall(r'Revealed type is "(.*)"', done.stdout)
     assert done.returncode == 0, done.stdout
-    assert types[:3] == ["str", "specdec.traces.file.Trace", "float | None"] and "specdec.events.Drafted" in types[3]
+    drafter = "str | specdec.drafters.base.Drafter"
+    assert types[:3] == [drafter, "specdec.traces.file.Trace", "float | None"] and "specdec.events.Drafted" in types[3]
