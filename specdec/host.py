@@ -62,7 +62,7 @@ class HostExecutor:
         prefill_s = 0.0
         # Heads read the prompt with the target's states. A draft needs room for it and for the target's own tokens.
         if is_prefill and self.task.k and len(tokens) + 2 < self.limit:
-            _, prefill_s, failure = self.draft(tokens, 0)
+            _, prefill_s, failure = attempt(self.drafter.read_prompt, tokens)
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, draft_s, verify_s, prefill_s, failure)
 
@@ -78,20 +78,26 @@ class HostExecutor:
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:
         """Return a checked proposal, which is empty if the drafter failed, its seconds, and the reason of a failure."""
-        start = time.perf_counter()
-        try:
-            proposal = self.drafter.propose(tokens, k, self.task.params, self.sampler)
-            seconds = time.perf_counter() - start
+        proposal, seconds, failure = attempt(self.drafter.propose, tokens, k, self.task.params, self.sampler)
+        if not failure:
             trees = self.task.rule.trees and not self.task.target.chains_only
-            check_proposal(proposal, k, self.task.target.vocabulary, trees)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            return Proposal(), time.perf_counter() - start, f"{type(error).__name__}: {error}"
-        return proposal, seconds, ""
+            _, _, failure = attempt(check_proposal, proposal, k, self.task.target.vocabulary, trees)
+        return Proposal() if failure else proposal, seconds, failure
 
     def stop_drafting(self) -> None:
         self.drafter = NoDrafter()
+
+
+def attempt(work: Callable[..., Any], *arguments: Any) -> tuple[Any, float, str]:
+    """Call a drafter's method. Return what it returns, its seconds, and the reason of a failure."""
+    result, failure, start = None, "", time.perf_counter()
+    try:
+        result = work(*arguments)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    return result, time.perf_counter() - start, failure
 
 
 def check_proposal(proposal: Proposal, k: int, vocabulary: int, trees: bool = True) -> None:

@@ -227,7 +227,7 @@ class Run:
         self.drafter = make(self.view)
         self.cache = self.view.new_cache(160)
         self.view.forward(self.text[:-1], self.cache)
-        assert not self.drafter.propose(self.text[:-1], 0, WARM, RandomSampler(0))  # the prefill's cycle
+        self.drafter.read_prompt(self.text[:-1])
 
     def propose(self, k: int, seed: int = 0, params: SamplingParams = WARM) -> Proposal:
         with torch.inference_mode():

@@ -35,10 +35,13 @@ class AdaptiveDrafter(Drafter):
         if isinstance(inner, ChainDrafter):
             inner.end_drafts_by(self.stop)
 
+    def read_prompt(self, tokens: Sequence[int]) -> None:
+        self.inner.read_prompt(tokens)
+        self.remember_draft(len(tokens), Proposal())
+
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         depth = self.depth(tokens, k, params.temperature, self.ends_early)
-        # At the prefill k is 0, and the inner drafter reads the prompt. In later cycles of depth 0 it is not called.
-        proposal = self.inner.propose(tokens, depth, params, sampler) if depth or not k else Proposal()
+        proposal = self.inner.propose(tokens, depth, params, sampler) if depth else Proposal()
         self.remember_draft(len(tokens), proposal)
         return proposal
 
@@ -59,8 +62,6 @@ class AdaptiveDrafter(Drafter):
 
         Return 0 while plain decoding is faster. Now and then return 1 nevertheless, to see whether that changed.
         """
-        if len(cycle_costs) == 1:
-            return 0  # the prefill drafts nothing, and is no trial
         alpha = self.stop.acceptance.upper  # an optimistic estimate, because a useless trial costs little
         expected, survival, best, depth = 1.0, 1.0, self.rate.plain, 0
         k = len(cycle_costs) - 1

@@ -29,11 +29,13 @@ class Drafter(ABC):
     deepest: int | None = None  # the number of levels that it can draft, if not only K limits it
     costs: Costs | None = None  # by these it chooses a depth itself; the trace records them
 
+    def read_prompt(self, tokens: Sequence[int]) -> None:  # noqa: B027
+        """Read the prompt `tokens`, which the target has read. This is called once, before the first draft."""
+
     @abstractmethod
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Return a draft after `tokens` that is at most `k` levels deep. It can be shorter, or empty.
+        """Return a draft after `tokens` that is at most `k` levels deep, and `k` ≥ 1. It can be shorter, or empty.
 
-        The prefill calls this with `k` 0, after the target has read the prompt. The drafter can then read it, too.
         A drafter can end the draft after any token. It must not drop a token that it drew, nor fail because of one:
         that would change the distribution of the text.
         """
@@ -61,9 +63,13 @@ class CopyingDrafter(Drafter):
         self._text: list[int] = []  # prompt and answer, without the template
         self._seen = 0  # length of `tokens` in the last call
 
+    def read_prompt(self, tokens: Sequence[int]) -> None:
+        before, after = self.around
+        self._text += tokens[before : len(tokens) - after]
+        self._seen = len(tokens)
+
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        before, after = (0, 0) if self._seen else self.around
-        self._text += tokens[self._seen + before : len(tokens) - after]
+        self._text += tokens[self._seen :]
         self._seen = len(tokens)
         copied = self.copied(self._text, k)
         return Proposal.chain(copied) if copied else Proposal()
@@ -175,16 +181,15 @@ class HeadDrafter(Drafter, Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        pending = self.catch_up(tokens)
-        if k:
-            return self.draft(pending, k, params, sampler)
-        if pending:
+        return self.draft(self.catch_up(tokens), k, params, sampler)
+
+    def read_prompt(self, tokens: Sequence[int]) -> None:
+        if pending := self.catch_up(tokens):
             self.fill_cache(pending)
-        return Proposal()
 
     @abstractmethod
     def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Read the pending tokens, and return a draft after them that is at most `k` levels deep; `k` is above 0."""
+        """Read the pending tokens, and return a draft after them that is at most `k` levels deep."""
 
     def catch_up(self, tokens: Sequence[int]) -> list[int]:
         """Remove the last draft from the cache. Return the committed tokens that the head must read next.

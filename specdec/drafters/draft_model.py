@@ -34,13 +34,14 @@ class DraftModelDrafter(ChainDrafter):
         """The cache. It is allocated only when used, because captured CUDA graphs use their own cache."""
         return self.model.new_cache(self.capacity)
 
+    def read_prompt(self, tokens: Sequence[int]) -> None:
+        if len(tokens) <= self.capacity and (pending := self._catch_up(tokens)[:-1]):
+            self.step(pending)
+
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if len(tokens) > self.capacity:
             return Proposal()  # the draft model cannot read so long a text
-        pending = self._catch_up(tokens)
-        if k == 0 and pending[:-1]:
-            self.step(pending[:-1])  # only fills the cache
-        return self.chain(pending, min(k, self.capacity - len(tokens) + 1), params, sampler)
+        return self.chain(self._catch_up(tokens), min(k, self.capacity - len(tokens) + 1), params, sampler)
 
     def step(self, pending: list[int]) -> Tensor:
         logits = self.model.forward(pending, self._cache)

@@ -108,7 +108,7 @@ class CudaExecutor:
         runner = self.runner
         k = 0 if self.stopped else min(runner.k, k)
         prefill = len(tokens) == len(self.task.prompt)
-        if self.adaptive and (k or prefill):
+        if self.adaptive and k:
             k = self.adaptive.depth(tokens, k, self.task.params.temperature)
         if prefill:
             record = runner.begin(self.task.prompt, self.limit, self.task.params.seed)

@@ -84,7 +84,6 @@ def test_regret_stays_within_two_per_cent(alpha: float, costs: Costs, confidence
 
 
 def test_it_rests_where_drafting_loses_and_tries_again() -> None:
-    """At rest the drafter is not asked; at the prefill it is."""
     asked, depths, text = list[int](), list[int](), [0]
 
     class Asked(World):
@@ -93,11 +92,10 @@ def test_it_rests_where_drafting_loses_and_tries_again() -> None:
             return super().propose(tokens, k, params, sampler)
 
     drafter = AdaptiveDrafter(Asked(0.02, 3), DEAR)
-    drafter.propose(text, 0, GREEDY, RandomSampler(0))
     for _ in range(400):
         text.append(-len(text))
         depths.append(len(drafter.propose(text, 8, GREEDY, RandomSampler(0))))
-    assert any(depths[200:]) and asked[0] == 0 and all(asked[1:]) and 2 < len(asked) < 50
+    assert any(depths[200:]) and all(asked) and 1 < len(asked) < 50
 
 
 def test_a_draft_is_learnt_from_once(monkeypatch) -> None:
@@ -126,6 +124,7 @@ def test_it_drafts_no_deeper_than_the_drafter_in_it_can() -> None:
     assert AdaptiveDrafter(world, CHEAP).deepest == 4
 
 
-def test_the_prefill_is_no_trial() -> None:
-    drafter = AdaptiveDrafter(World(0.9, 1), Costs(5.0, (1.0,) * 9))
-    assert [drafter.depth(list(range(1 + k)), k, 0.0) for k in (0, 8, 8)] == [0, 1, 0]
+def test_the_prompt_is_no_trial() -> None:
+    drafter = AdaptiveDrafter(world := World(0.9, 1), Costs(5.0, (1.0,) * 9))
+    drafter.read_prompt([0])
+    assert [len(drafter.propose([0] * n, 8, GREEDY, RandomSampler(0))) for n in (2, 3)] == [1, 0] and world.drafted == 1
