@@ -23,7 +23,7 @@ from .host import HostExecutor
 from .messages import Refused, TranslatableText
 from .models.device import torch_threads
 from .sampling import SharedNoiseSampler
-from .task import Executor, Task
+from .task import CycleResult, Executor, Task
 from .text import TextStream
 from .types import check_k, Verdict
 
@@ -89,6 +89,24 @@ class Transcript:
         """The number of tokens added after the prompt."""
         return len(self.tokens) - self.prompt_length
 
+    def start(self) -> Started:
+        task, drafter = self.task, self.task.drafter
+        return Started(
+            task.lane,
+            drafter.name,
+            task.depth,
+            task.params,
+            prompt_tokens=self.prompt_length,
+            rule=task.rule.name,
+            lossless=task.rule.lossless,
+            costs=drafter.costs,
+        )
+
+    def add_seconds(self, cycle: CycleResult) -> None:
+        self.seconds["prefill"] += cycle.prefill_s
+        self.seconds["draft"] += cycle.draft_s
+        self.seconds["verify" if self.cycle else "prefill"] += cycle.verify_s
+
     def commit(self, emitted: Sequence[int]) -> tuple[tuple[int, ...], str]:
         """Add tokens one by one until the text ends. Return the added tokens, and the text that became readable.
 
@@ -148,18 +166,9 @@ class Transcript:
 def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
     transcript, watch = Transcript(task), Stopwatch()
     try:
-        lane, params, drafter, tokens = task.lane, task.params, task.drafter, transcript.tokens
-        noise, failures = SharedNoiseSampler(params.seed), 0
-        yield Started(
-            lane,
-            drafter.name,
-            task.depth,
-            params,
-            prompt_tokens=len(tokens),
-            rule=task.rule.name,
-            lossless=task.rule.lossless,
-            costs=drafter.costs,
-        )
+        lane, tokens = task.lane, transcript.tokens
+        noise, failures = SharedNoiseSampler(task.params.seed), 0
+        yield transcript.start()
         with executor.allocated(transcript.limit):
             while transcript.reason is None:
                 number = transcript.cycle
@@ -169,9 +178,7 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
                 start = watch.elapsed
                 with watch, torch_threads(task.resources.threads), torch.inference_mode():
                     cycle = executor.cycle(tokens, k)
-                transcript.seconds["prefill"] += cycle.prefill_s
-                transcript.seconds["draft"] += cycle.draft_s
-                transcript.seconds["verify" if number else "prefill"] += cycle.verify_s
+                transcript.add_seconds(cycle)
                 start += cycle.prefill_s if number else 0.0  # in the prefill, the drafter reads the prompt last
                 drafted = start + cycle.draft_s
                 verified = drafted + cycle.verify_s

@@ -4,7 +4,7 @@ Letters follow Leviathan et al. 2022 (arXiv 2211.17192): α is the acceptance ra
 c the cost of a drafted token, v the cost of a verification pass, o the overhead of a cycle. A plain step costs 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 
 def expected_tokens(alpha: float, k: int) -> float:
@@ -33,18 +33,3 @@ def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> f
 def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:
     """Return the speed-up at `tau` tokens a cycle. A `share` of cycles drafts `drafted` tokens; others cost `step`."""
     return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
-
-
-def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32) -> int:
-    """Return the k with the greatest speed-up; 0 if speculation does not pay."""
-    cost = v if callable(v) else lambda _: v
-    best = max(range(1, largest + 1), key=lambda k: speedup(alpha, k, c, cost(k), o))
-    return best if speedup(alpha, best, c, cost(best), o) > 1.0 else 0
-
-
-def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Return the α above which one drafted token pays: 1 + α > c + v + o, where v is the cost of a pass over 2 rows.
-
-    With v = 1 and o = 0 this is α > c (corollary 3.9). If the result is above 1, longer drafts may still pay.
-    """
-    return max(0.0, c + v + o - 1.0)

@@ -9,7 +9,7 @@ import pytest
 
 from specdec.figures import theory
 from specdec.figures.stats import Comparison
-from specdec.figures.theory import best_k, break_even, expected_tokens, speedup
+from specdec.figures.theory import expected_tokens, speedup
 from specdec.traces.file import Trace
 from specdec.ui.text import strings
 from tests import nodejs, toyrun
@@ -53,6 +53,18 @@ def accepted_distribution(alpha: float, k: int) -> list[float]:
 def growing(v: float, at: int) -> Callable[[int], float]:
     """The cost of a check against its drafts: a straight line from 1 for none through v for `at` of them."""
     return lambda k: 1.0 + (v - 1.0) * k / at
+
+
+def best_k(alpha: float, c: float, v: float | Callable[[int], float] = 1.0, o: float = 0.0, largest: int = 32) -> int:
+    """The k with the greatest speed-up; 0 if speculation does not pay."""
+    cost = v if callable(v) else lambda _: v
+    best = max(range(1, largest + 1), key=lambda k: speedup(alpha, k, c, cost(k), o))
+    return best if speedup(alpha, best, c, cost(best), o) > 1.0 else 0
+
+
+def break_even(c: float, v: float = 1.0, o: float = 0.0) -> float:
+    """The α above which one drafted token pays: 1 + α > c + v + o. For v = 1 and o = 0, corollary 3.9 has α > c."""
+    return max(0.0, c + v + o - 1.0)
 
 
 def test_closed_form_equals_the_recursion() -> None:

@@ -15,6 +15,7 @@ from specdec.figures import theory
 from specdec.ui.tabs import labels
 from specdec.ui.tabs.guide import elsewhere
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, read_json, speaking, strings, TEXT
+from tests.figures.test_theory import best_k
 from tools import sources
 
 LIMIT = 227_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
@@ -27,7 +28,7 @@ def said(beginning: str) -> str:
 
 
 def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> None:
-    best = theory.best_k(0.8, 0.1)
+    best = best_k(0.8, 0.1)
     longer = f"K = {best} ({theory.speedup(0.8, best, 0.1):.2f}×); K = 16 gives {theory.speedup(0.8, 16, 0.1):.2f}×"
     assert longer in said("A longer draft")
     tokens = theory.expected_tokens(0.8, 4)
