@@ -10,7 +10,7 @@ from torch import Tensor
 from .events import Candidate, Distribution, Position
 from .rules import BlockVerification
 from .sampling import entropy, overlap, residual, Sampler
-from .types import Proposal, Status, Trial, Verdict
+from .types import is_chain, Proposal, Status, Trial, Verdict
 
 Piece = Callable[[int], str]
 Draw = Callable[[Tensor], int]
@@ -34,7 +34,7 @@ def verification(
         source = rows[last + 1] if verdict.distribution is None else verdict.distribution
         fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
         fields["p"] = float(rows[last + 1][verdict.token])
-        if len(proposal) and proposal.is_chain:
+        if len(proposal) and is_chain(proposal.parents):
             sample = noise.categorical(rows[-1], ("own", len(proposal)))
             fields["bonus"] = distribution(rows[-1], piece, likeliest(rows[-1]), sample)
     return fields
@@ -50,18 +50,18 @@ def positions(
         return described
     full = list[Position]()
     for position, weights in zip(described, weights_of(proposal, rows, verdict), strict=True):
-        draw = partial(noise.categorical, key=("own", proposal.depth(position.node) - 1))
+        draw = partial(noise.categorical, key=("own", proposal.tree.depth(position.node) - 1))
         full.append(describe_position(with_siblings(position, proposal, rows), weights, verdict.token, piece, draw))
     return tuple(full)
 
 
 def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Trial]:
     """Return each drafted token's trial, with its coin; for a token that was not judged, one without a coin."""
-    trials, distributions = {trial.node: trial for trial in verdict.trials}, proposal.distributions(rows)
+    trials = {trial.node: trial for trial in verdict.trials}
     for node, token in enumerate(proposal.tokens):
         if node not in trials:
             p = row_under_test(proposal, rows, node, nodes_with_coin(verdict))
-            trials[node] = Trial(node, token, float(p[token]), float(distributions[node][token]), None, False)
+            trials[node] = Trial(node, token, float(p[token]), proposal.q_of(node), None, False)
     return [trials[node] for node in range(len(proposal))]
 
 
@@ -77,7 +77,7 @@ class Weights(NamedTuple):
 def weights_of(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
     """Yield the weights of each drafted token. The residual is norm(max(0, w p - q)), where only a block has w < 1."""
     by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
-    block, chances = BlockVerification().weigh(proposal, rows) if proposal.is_chain else ([], [])
+    block, chances = BlockVerification().weigh(proposal, rows) if is_chain(proposal.parents) else ([], [])
     for node, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions(rows), strict=True)):
         p, w = row_under_test(proposal, rows, node, by_coins), block[node] if by_block else float(bool(by_coins))
         chance = chances[node] if chances and not by_block else None
@@ -107,19 +107,18 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
     SpecInfer (arXiv 2305.09781, section 4.3).
     """
     p = rows[proposal.parents[node] + 1]
-    for sibling in proposal.children(proposal.parents[node]):
+    for sibling in proposal.tree.children(proposal.parents[node]):
         if sibling >= node:
             break
         if sibling in judged:
-            q = None if proposal.probs is None else proposal.probs[sibling]
-            p = residual(p, q, proposal.tokens[sibling])
+            p = residual(p, proposal.q(sibling), proposal.tokens[sibling])
     return p
 
 
 def with_siblings(position: Position, proposal: Proposal, rows: Tensor) -> Position:
     """Set `row` and `behind`: p before any sibling's test, and p behind the tests of all earlier siblings."""
     parent = proposal.parents[position.node]
-    earlier = {sibling for sibling in proposal.children(parent) if sibling < position.node}
+    earlier = {sibling for sibling in proposal.tree.children(parent) if sibling < position.node}
     if not earlier or proposal.probs is None:
         return position
     tests = rows[parent + 1], row_under_test(proposal, rows, position.node, earlier)

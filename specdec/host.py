@@ -13,7 +13,7 @@ from . import describe
 from .drafters.base import NoDrafter
 from .sampling import probabilities, Sampler
 from .task import CycleResult, Task
-from .types import MAX_DRAFT_TOKENS, Proposal
+from .types import is_chain, MAX_DRAFT_TOKENS, Proposal
 
 PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
 OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
@@ -111,9 +111,9 @@ def check_proposal(proposal: Proposal, k: int, vocabulary: int, trees: bool = Tr
         return
     if n > MAX_DRAFT_TOKENS:
         raise DraftError(f"the draft holds more than {MAX_DRAFT_TOKENS} tokens")
-    if not (trees or proposal.is_chain):
+    if not (trees or is_chain(proposal.parents)):
         raise DraftError("the draft is a tree, and this rule or target takes only chains")
-    if proposal.max_depth > k:
+    if proposal.tree.max_depth > k:
         raise DraftError(f"the draft is deeper than the {k} tokens that were requested")
     if not all(type(token) is int for token in proposal.tokens):
         raise DraftError("the draft's tokens must be of the type int: convert those of NumPy or torch by int()")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .methods import RULE_FACTS, rule_facts
 from .sampling import block_chance, entropy, residual, Sampler, SharedNoiseSampler
-from .types import Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
+from .types import is_chain, Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
 
 
@@ -28,7 +28,7 @@ class SampleAndMatch(Rule):
         node, path = -1, list[int]()
         while True:
             token = sampler.categorical(rows[node + 1], ("own", len(path)))
-            matching = [child for child in proposal.children(node) if proposal.tokens[child] == token]
+            matching = [child for child in proposal.tree.children(node) if proposal.tokens[child] == token]
             if not matching:
                 return verdict_without_coins(proposal, rows, path, token)
             node = matching[0]
@@ -61,7 +61,7 @@ class BlockVerification(Rule):
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
-        if not proposal.is_chain:
+        if not is_chain(proposal.parents):
             raise ValueError("Block verification judges chains only, and this draft is a tree. Choose another rule.")
         distributions, (weights, chances) = proposal.distributions(rows), self.weigh(proposal, rows)
         p, q = (probs[range(n), tokens].tolist() for probs in (rows, distributions))
@@ -108,7 +108,7 @@ class TypicalAcceptance(Rule):
         for node, parent in enumerate(proposal.parents):
             if parent in plausible and self.is_plausible(proposal, rows, node):
                 plausible.append(node)
-        last = max(plausible, key=proposal.depth)
+        last = max(plausible, key=proposal.tree.depth)
         path = proposal.tree.path(last)
         token = sampler.categorical(rows[last + 1], ("own", len(path)))
         return verdict_without_coins(proposal, rows, path, token)
@@ -127,9 +127,9 @@ def verdict_without_coins(proposal: Proposal, rows: Tensor, path: Sequence[int],
     trials = []
     for node, (drafted, parent) in enumerate(zip(proposal.tokens, proposal.parents, strict=True)):
         if node in path or parent == last:
-            q = 1.0 if proposal.probs is None else float(proposal.probs[node, drafted])
-            trials.append(Trial(node, drafted, float(rows[parent + 1, drafted]), q, None, node in path))
-    kind: Kind = "resampled" if proposal.children(last) else "bonus"
+            p = float(rows[parent + 1, drafted])
+            trials.append(Trial(node, drafted, p, proposal.q_of(node), None, node in path))
+    kind: Kind = "resampled" if proposal.tree.children(last) else "bonus"
     return Verdict(tuple(path), token, kind, tuple(trials))
 
 

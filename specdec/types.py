@@ -105,10 +105,16 @@ class Tree:
         return len(self.path(node))
 
     def depths(self) -> list[int]:
+        """Return the depth of each node."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(1 + (depths[parent] if parent >= 0 else 0))
         return depths
+
+    @property
+    def max_depth(self) -> int:
+        """The depth of the deepest node; 0 without nodes."""
+        return max(self.depths(), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +143,6 @@ class Proposal:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
-    def is_chain(self) -> bool:
-        return is_chain(self.parents)
-
     def distributions(self, rows: "Tensor") -> "Tensor":
         """Return q of each token; if `probs` is None, one-hot rows like those of `rows`.  # [n, V]"""
         if self.probs is not None:
@@ -149,16 +151,13 @@ class Proposal:
         distributions[range(len(self)), self.tokens] = 1.0
         return distributions
 
-    def children(self, node: int) -> list[int]:
-        return self.tree.children(node)
+    def q(self, node: int) -> "Tensor | None":
+        """Return the distribution that a token was drawn from; None for a point mass.  # [V]"""
+        return None if self.probs is None else self.probs[node]
 
-    def depth(self, node: int) -> int:
-        return self.tree.depth(node)
-
-    @property
-    def max_depth(self) -> int:
-        """The depth of the deepest token; 0 without a draft."""
-        return max(self.tree.depths(), default=0)
+    def q_of(self, node: int) -> float:
+        """Return the probability with which a token was drawn."""
+        return 1.0 if self.probs is None else float(self.probs[node, self.tokens[node]])
 
 
 @dataclass(frozen=True, slots=True)

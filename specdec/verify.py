@@ -47,18 +47,17 @@ class RejectionSampling(Rule):
         node, path, trials = -1, [], []
         while True:
             p = self.row(rows, node)
-            children = proposal.children(node)
+            children = proposal.tree.children(node)
             for child in children:
                 token = proposal.tokens[child]
-                q = None if proposal.probs is None else proposal.probs[child]
-                p_x, q_x = float(p[token]), 1.0 if q is None else float(q[token])
+                p_x, q_x = float(p[token]), proposal.q_of(child)
                 accepted, u = self.accept(p_x, q_x, sampler, child)
                 trials.append(Trial(child, token, p_x, q_x, u, accepted))
                 if accepted:
                     path.append(child)
                     node = child
                     break
-                p = self.residual(p, q, token)
+                p = self.residual(p, proposal.q(child), token)
             else:
                 token = self.own_token(p, proposal, node, sampler)
                 kind: Kind = "resampled" if children else "bonus"
@@ -74,4 +73,4 @@ class RejectionSampling(Rule):
         return residual(p, q, token)
 
     def own_token(self, p: Tensor, proposal: Proposal, node: int, sampler: Sampler) -> int:
-        return sampler.categorical(p, ("own", proposal.depth(node)))
+        return sampler.categorical(p, ("own", proposal.tree.depth(node)))

@@ -145,7 +145,7 @@ def sound(verdict: Verdict, proposal: Proposal, rows: Tensor, rule: str) -> None
     path, last = verdict.path, verdict.path[-1] if verdict.path else -1
     must([proposal.parents[node] for node in path] == [-1, *path[:-1]][: len(path)], "what is kept is a path")
     must(float(rows[last + 1][verdict.token]) > 0.0, f"the target's own token is one of its own ({rule})")
-    must((verdict.kind == "bonus") == (not proposal.children(last)), "a bonus follows a leaf")
+    must((verdict.kind == "bonus") == (not proposal.tree.children(last)), "a bonus follows a leaf")
     if verdict.distribution is not None:
         is_distribution(verdict.distribution, f"the distribution of the target's own token ({rule})")
     for node in path:

@@ -78,7 +78,7 @@ class AdaptiveDrafter(Drafter):
         if self.skipped <= self.cycles_to_skip:
             return 0
         self.skipped, self.cycles_to_skip = 0, min(128, 2 * max(self.cycles_to_skip, 8))
-        return min(k, 1)
+        return 1
 
     def _learn(self, tokens: Sequence[int]) -> None:
         """Compare the text with the last draft, and learn which tokens were accepted."""
@@ -87,9 +87,9 @@ class AdaptiveDrafter(Drafter):
         (length, proposal), self._last = self._last, None
         node, depth, new_tokens = -1, 0, list(tokens[length:])
         for token in new_tokens:
-            child = next((c for c in proposal.children(node) if proposal.tokens[c] == token), None)
+            child = next((c for c in proposal.tree.children(node) if proposal.tokens[c] == token), None)
             if child is None:
                 break
             node, depth = child, depth + 1
-        self.stop.learn(depth, depth + bool(proposal.children(node)))
-        self.rate.add(len(new_tokens), self.costs.cycle(proposal.max_depth))
+        self.stop.learn(depth, depth + bool(proposal.tree.children(node)))
+        self.rate.add(len(new_tokens), self.costs.cycle(proposal.tree.max_depth))

@@ -56,7 +56,7 @@ class LaneStats:
                 if event.cycle == 0:
                     continue
                 stats.drafted += len(event.tokens)
-                stats.depths.append(max(Tree(parents).depths(), default=0))
+                stats.depths.append(Tree(parents).max_depth)
                 stats.draft_seconds += event.end - event.start
                 stats.late_prefill_seconds += event.start - stats.seconds
             elif isinstance(event, Verified):

@@ -179,7 +179,7 @@ def whole_run(stream: Iterable[Event], name: str) -> list[Event]:
 def cycles_of(events: Sequence[Event]) -> list[tuple[int, float, float]]:
     """List the cycles with a draft: its depth, the seconds of drafting, and those of the verification pass."""
     return [
-        (max(cycle.tree.depths()), draft.end - draft.start, verified.end - verified.start)
+        (cycle.tree.max_depth, draft.end - draft.start, verified.end - verified.start)
         for cycle in cycles(events)
         if cycle.committed.cycle and (draft := cycle.drafted) and (verified := cycle.verified)
     ]

@@ -7,6 +7,8 @@ from typing import Any, Protocol, runtime_checkable, TypeVar
 import torch
 from torch import Tensor
 
+from ..types import Tree
+
 
 class Cache(Protocol):
     """Holds the keys and values of the tokens that the model has read."""
@@ -32,10 +34,7 @@ def common_prefix(cached: Sequence[int], tokens: Sequence[int]) -> int:
 def tree_depths(count: int, parents: Sequence[int]) -> list[int]:
     """Return each new token's distance from the first of `count` new tokens. The last `len(parents)` form a tree."""
     chain_length = count - len(parents)
-    depths = list(range(chain_length))
-    for parent in parents:
-        depths.append(depths[chain_length + parent] + 1)
-    return depths
+    return [*range(chain_length), *(chain_length - 1 + depth for depth in Tree(tuple(parents)).depths())]
 
 
 C = TypeVar("C", bound=Cache)

@@ -134,7 +134,7 @@ def audit_lane(result: LaneAudit, events: Sequence[Event], complete: bool) -> No
 def check_cycle(
     result: LaneAudit, cycle: CycleEvents, started: Started | None, complete: bool
 ) -> Iterator[TranslatableText]:
-    if started and not result.server and cycle.tree.parents and max(cycle.tree.depths()) > started.k:
+    if started and not result.server and cycle.tree.max_depth > started.k:
         yield TranslatableText("the draft is deeper than K = {k}", k=started.k)
     if result.server:
         judged = sum(x.status != "discarded" for x in cycle.positions)

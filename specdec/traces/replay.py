@@ -13,7 +13,7 @@ from ..describe import statuses
 from ..events import UNNAMED
 from ..rules import RULES, TypicalAcceptance
 from ..sampling import Sampler
-from ..types import Proposal, Status
+from ..types import is_chain, Proposal, Status
 from .cycle import BLOCK_RULE, chances, CycleEvents, NOISE
 
 NEAR = 1e-5  # relative tolerance for typical acceptance, whose limit depends on a rounded entropy
@@ -81,7 +81,7 @@ def replay_statuses(cycle: CycleEvents, name: str) -> list[Status | None] | None
     tokens = tuple(sampler.index[x.token] for x in cycle.positions)
     draft = Proposal(tokens, cycle.tree.parents, torch.ones(n, len(sampler.index)))
     rule = ReplayedTypical(cycle) if issubclass(kind, TypicalAcceptance) else kind()
-    if not (kind.trees or draft.is_chain):
+    if not (kind.trees or is_chain(draft.parents)):
         return [None] * n
     try:
         verdict = rule.verify(draft, torch.zeros(n + 1, len(sampler.index)), sampler)

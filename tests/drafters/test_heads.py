@@ -99,7 +99,7 @@ def test_a_medusa_tree_holds_the_best_choices_of_the_heads() -> None:
         assert tree.tokens == tuple(best[len(path) - 1, path[-1]] for path in paths)
         assert tree.probs is None
         for node, path in enumerate(paths):
-            assert tree.depth(node) == len(path)
+            assert tree.tree.depth(node) == len(path)
             assert len(path) == 1 or paths[tree.parents[node]] == path[:-1]
 
 
@@ -126,11 +126,11 @@ def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
             distribution = naive_eagle3(eagle3_weights(), text, above).softmax(-1)
             share = float(distribution[DRAFT_IDS.index(token)])
             shares.append(share if tree.parents[node] < 0 else share * shares[tree.parents[node]])
-            siblings = [tree.tokens[i] for i in tree.children(tree.parents[node])]
+            siblings = [tree.tokens[i] for i in tree.tree.children(tree.parents[node])]
             best = [DRAFT_IDS[i] for i in distribution.argsort(descending=True)[: len(siblings)]]
             assert siblings == best
         first = naive_eagle3(eagle3_weights(), text, []).softmax(-1).topk(3).values.tolist()
-        assert len(tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
+        assert len(tree.tree.children(-1)) == sum(share > min(shares) - 1e-6 for share in first)
 
 
 @pytest.mark.parametrize("name", ["medusa:tree", "eagle3:tree"])
@@ -149,7 +149,7 @@ def test_siblings_are_drawn_from_what_their_elders_left(name: str, params: Sampl
                 known = naive_eagle3(eagle3_weights(), text, above)
                 logits = known.new_full((TARGET.vocabulary,), -math.inf).index_copy(0, torch.tensor(DRAFT_IDS), known)
             distribution = probabilities(logits[None], params)[0]
-            elders = [tree.tokens[i] for i in tree.children(tree.parents[node]) if i < node]
+            elders = [tree.tokens[i] for i in tree.tree.children(tree.parents[node]) if i < node]
             distribution[elders] = 0.0
             assert token not in elders
             assert torch.allclose(tree.probs[node], distribution / distribution.sum(), atol=1e-4)

@@ -20,7 +20,7 @@ from specdec.rules import BlockVerification, RULES
 from specdec.sampling import SharedNoiseSampler
 from specdec.task import Task
 from specdec.traces.file import dump, Trace, TraceHeader
-from specdec.types import Proposal, SamplingParams, Verdict
+from specdec.types import is_chain, Proposal, SamplingParams, Verdict
 from specdec.verify import RejectionSampling
 from tests import nodejs
 
@@ -67,19 +67,19 @@ def tree(size: int, drawn: bool = False) -> tuple[Proposal, Tensor]:
 
 
 def shorter(proposal: Proposal, rows: Tensor, k: int) -> tuple[Proposal, Tensor]:
-    n = sum(proposal.depth(node) <= k for node in range(len(proposal)))
-    assert all(proposal.depth(node) > k for node in range(n, len(proposal)))
+    n = sum(proposal.tree.depth(node) <= k for node in range(len(proposal)))
+    assert all(proposal.tree.depth(node) > k for node in range(n, len(proposal)))
     probs = None if proposal.probs is None else proposal.probs[:n]
     return Proposal(proposal.tokens[:n], proposal.parents[:n], probs), rows[: n + 1]
 
 
 def verdicts(proposal: Proposal, rows: Tensor, coins: list[float]) -> Iterator[tuple[str, int, Proposal, Verdict]]:
     """Judge by every rule and every K; greedy decoding is the walk over one-hot rows."""
-    deepest = max(map(proposal.depth, range(len(proposal))))
+    deepest = max(map(proposal.tree.depth, range(len(proposal))))
     for k in range(1, deepest + 1):
         part, seen = shorter(proposal, rows, k)
         for rule in (kind() for kind in RULES.values()):
-            if rule.trees or proposal.is_chain:
+            if rule.trees or is_chain(proposal.parents):
                 yield rule.name, k, part, rule.verify(part, seen, Scripted(coins))
         first = torch.nn.functional.one_hot(seen.argmax(-1), seen.shape[-1]).double()
         chosen = replace(part, probs=None)
@@ -108,7 +108,7 @@ def case(proposal: Proposal, rows: Tensor, coins: list[float], rule: str) -> dic
     wanted, real = [], None
     for name, k, part, verdict in verdicts(proposal, rows, coins):
         states = describe.statuses(part, verdict)
-        by_place = proposal.is_chain or name in ("sample and match", "shared noise", "first choice")
+        by_place = is_chain(proposal.parents) or name in ("sample and match", "shared noise", "first choice")
         token = verdict.token if by_place else None  # in a tree the other rules name noise by the node
         wanted.append(
             {"rule": name, "k": k, "path": verdict.path, "kind": verdict.kind, "states": states, "token": token}

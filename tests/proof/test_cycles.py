@@ -54,7 +54,7 @@ class ThirdUnjudged(RejectionSampling):
         return super().verify(proposal, rows, sampler)
 
     def accept(self, p: float, q: float, sampler: Sampler, node: int) -> tuple[bool, float]:
-        third = self._proposal.children(self._proposal.parents[node]).index(node) == 2
+        third = self._proposal.tree.children(self._proposal.parents[node]).index(node) == 2
         return (True, 0.0) if third else super().accept(p, q, sampler, node)
 
 
