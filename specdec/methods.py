@@ -43,8 +43,7 @@ class RuleFacts(NamedTuple):
     own_draws: bool = False  # the text consists only of the target's own draws, so that no drafter can bias it
 
 
-# By the name in settings. `rules.RULES` has the classes, which read their facts here; only that of `verify.py`, which
-# imports nothing of this, repeats its own, and a test compares them.
+# By the name in settings. The classes of `rules.RULES` repeat these for readers, and a test compares them.
 RULE_FACTS = {
     "rejection": RuleFacts("rejection sampling"),
     "match": RuleFacts("sample and match", own_draws=True),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .methods import RULE_FACTS, rule_facts
+from .methods import rule_facts
 from .sampling import block_chance, entropy, residual, Sampler, SharedNoiseSampler
 from .types import is_chain, Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
@@ -22,7 +22,7 @@ class SampleAndMatch(Rule):
     (arXiv 2305.09781, section 4.3) calls this rule naive sampling.
     """
 
-    name, lossless, trees = RULE_FACTS["match"][:3]
+    name, lossless, trees = "sample and match", True, True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
@@ -43,7 +43,7 @@ class SharedNoise(SampleAndMatch):
     any K, the text is token for token the one that plain decoding gives with the same seed.
     """
 
-    name, lossless, trees = RULE_FACTS["shared_noise"][:3]
+    name = "shared noise"
 
     def sampler(self, seed: int) -> Sampler:
         return SharedNoiseSampler(seed)
@@ -57,7 +57,7 @@ class BlockVerification(Rule):
     that passes, of i tokens, is accepted. The next token is drawn from norm(max(0, w_i p - q)), or from p if i = n.
     """
 
-    name, lossless, trees = RULE_FACTS["block"][:3]
+    name, lossless = "block verification", True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
@@ -100,7 +100,7 @@ class TypicalAcceptance(Rule):
     From Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text does not follow the target's distribution.
     """
 
-    name, lossless, trees = RULE_FACTS["typical"][:3]
+    name, lossless, trees = "typical acceptance", False, True
     epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
