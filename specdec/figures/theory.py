@@ -7,13 +7,6 @@ c the cost of a drafted token, v the cost of a verification pass, o the overhead
 from collections.abc import Sequence
 
 
-def expected_tokens(alpha: float, k: int) -> float:
-    """Return tokens per cycle if each draft is accepted with probability α: (1 - α^(k+1)) / (1 - α), equation 1."""
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
-    return float(k + 1) if alpha == 1.0 else (1.0 - alpha ** (k + 1)) / (1.0 - alpha)
-
-
 def tokens_by_position(alphas: Sequence[float], k: float) -> float:
     """Return tokens per cycle from acceptance by position: 1 + α₁ + α₁α₂ + …; a fractional k scales the last term."""
     total, survival = 1.0, 1.0
@@ -23,11 +16,6 @@ def tokens_by_position(alphas: Sequence[float], k: float) -> float:
         survival *= alpha
         total += survival * min(1.0, k - place)
     return total
-
-
-def speedup(alpha: float, k: int, c: float, v: float = 1.0, o: float = 0.0) -> float:
-    """Return the speed-up of theorem 3.8, generalised to any v and o: the paper has v = 1 and o = 0."""
-    return expected_tokens(alpha, k) / (k * c + v + o)
 
 
 def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:

@@ -11,11 +11,10 @@ import pytest
 import typer
 
 from specdec.cli import app
-from specdec.figures import theory
 from specdec.ui.tabs import labels
 from specdec.ui.tabs.guide import elsewhere
 from specdec.ui.text import ASSETS, LANGUAGES, PAGE, read_json, speaking, strings, TEXT
-from tests.figures.test_theory import best_k
+from tests.figures.test_theory import best_k, expected_tokens, speedup
 from tools import sources
 
 LIMIT = 227_000  # bytes, compressed, of the page's own scripts, styles, templates, pictures and words of one language
@@ -29,15 +28,15 @@ def said(beginning: str) -> str:
 
 def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> None:
     best = best_k(0.8, 0.1)
-    longer = f"K = {best} ({theory.speedup(0.8, best, 0.1):.2f}×); K = 16 gives {theory.speedup(0.8, 16, 0.1):.2f}×"
+    longer = f"K = {best} ({speedup(0.8, best, 0.1):.2f}×); K = 16 gives {speedup(0.8, 16, 0.1):.2f}×"
     assert longer in said("A longer draft")
-    tokens = theory.expected_tokens(0.8, 4)
+    tokens = expected_tokens(0.8, 4)
     accepted = tokens - 1
     assert f"{accepted / 4:.0%} of drafted" in said("“Acceptance rate”")
     assert f"{accepted / tokens:.0%} of emitted" in said("“Acceptance rate”")
-    assert f"predicts {theory.expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
+    assert f"predicts {expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
     assert f"the run gives {tokens:.2f}." in said("Put the logged")
-    assert f"gives {theory.speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
+    assert f"gives {speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")
     p, q = (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)
     kept = [min(*pair) for pair in zip(p, q, strict=True)]
     distribution = [k + (1 - sum(kept)) * x for k, x in zip(kept, p, strict=True)]
@@ -80,10 +79,10 @@ def test_questions_have_their_answers_on_a_tab() -> None:
             page = (PAGE / question["tab"] / f"{question['tab']}.html").read_text("utf-8")
             assert f'data-fold="{question["part"]}"' in page
     formula = next(one for one in questions if "c = .1" in one["ask"])
-    assert formula["choices"][formula["answer"]] == f"{theory.speedup(0.8, 4, 0.1):.2f}×"
-    passes = f"{theory.expected_tokens(0.8, 4):.2f} tokens for {1 + 4 * 0.1:.2f} passes"
+    assert formula["choices"][formula["answer"]] == f"{speedup(0.8, 4, 0.1):.2f}×"
+    passes = f"{expected_tokens(0.8, 4):.2f} tokens for {1 + 4 * 0.1:.2f} passes"
     assert passes in formula["why"]
-    assert f"{theory.speedup(0.8, 16, 0.1):.2f}×" in next(one for one in questions if "K = 16" in one["ask"])["why"]
+    assert f"{speedup(0.8, 16, 0.1):.2f}×" in next(one for one in questions if "K = 16" in one["ask"])["why"]
 
 
 def test_what_can_go_stale_stands_in_one_file_with_its_day_and_sources() -> None:
