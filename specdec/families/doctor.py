@@ -152,13 +152,13 @@ def prompts_of(family: Family) -> list[str]:
 @torch.inference_mode()
 def own_texts(family: Family, prompts: Sequence[str]) -> Iterator[Text]:
     """Let the target continue each prompt at temperature 1, and keep what it computes."""
-    target, dice = family.target, torch.Generator().manual_seed(0)
+    target, rng = family.target, torch.Generator().manual_seed(0)
     for prompt in prompts:
         tokens = family.encode(prompt)[-max(1, target.context - ANSWER) :]
         start, cache = len(tokens), target.new_cache(len(tokens) + ANSWER, range(target.depth + 1))
         rows = [target.forward(tokens, cache)]
         while len(rows) < ANSWER:
-            tokens.append(int(torch.multinomial(rows[-1][0].float().softmax(-1).cpu(), 1, generator=dice)))
+            tokens.append(int(torch.multinomial(rows[-1][0].float().softmax(-1).cpu(), 1, generator=rng)))
             if tokens[-1] in family.end_tokens:
                 break
             rows.append(target.forward(tokens[-1:], cache))

@@ -72,15 +72,15 @@ class Examples:
         for which in groups(np.argsort(self.lengths, kind="stable"), self.lengths, size):
             yield self.batch(self.offsets[which], self.lengths[which])
 
-    def shuffled(self, size: int, dice: random.Random) -> Iterator[Batch]:
+    def shuffled(self, size: int, rng: random.Random) -> Iterator[Batch]:
         """Yield all texts in batches of about `size` tokens: texts of similar length, or windows over several."""
-        order, total = np.array(dice.sample(range(len(self)), len(self))), len(self.tokens)
+        order, total = np.array(rng.sample(range(len(self)), len(self))), len(self.tokens)
         for first in range(0, len(order), POOL):
             pool = order[first : first + POOL]
             batches = groups(pool[np.argsort(self.lengths[pool])], self.lengths, size)
-            dice.shuffle(batches)
+            rng.shuffle(batches)
             for which in batches:
-                if dice.random() < SHARE_OF_WINDOWS:
+                if rng.random() < SHARE_OF_WINDOWS:
                     offsets = self.offsets[which][: max(1, size // WINDOW)]
                     batch = self.batch(offsets, np.minimum(WINDOW, total - offsets))
                 else:

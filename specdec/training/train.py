@@ -140,17 +140,17 @@ def read_examples(family: zoo.Family, out: Path, texts: Sequence[Path]) -> examp
 
 
 def endless_batches(
-    run_target: Callable[[Batch], Reading], examples: example_files.Examples, size: int, dice: random.Random, width: int
+    run_target: Callable[[Batch], Reading], examples: example_files.Examples, size: int, rng: random.Random, width: int
 ) -> Iterator[tuple[Reading, int]]:
     """Yield batches, as the target reads them, in ever new order. Keep them if their `width` numbers a token fit."""
     cached = list[Reading]()
     while True:
-        for reading in map(run_target, examples.shuffled(size, dice)):
+        for reading in map(run_target, examples.shuffled(size, rng)):
             fits = reading.states.dtype.itemsize * width * len(examples.tokens) <= CACHED_BYTES
             cached += [reading] if fits else []
             yield reading, len(reading.places)
         while cached:
-            yield from ((reading, len(reading.places)) for reading in dice.sample(cached, len(cached)))
+            yield from ((reading, len(reading.places)) for reading in rng.sample(cached, len(cached)))
 
 
 @dataclass

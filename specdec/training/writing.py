@@ -44,7 +44,7 @@ class Writer:
         """Prepare to write `rows` texts at once; by default as many as fit into memory."""
         assert isinstance(family.target, Transformer)
         self.family, self.target = family, family.target
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.noise = torch.Generator(self.target.device).manual_seed(seed)
         self.before, self.after = tokens_around(family)
         self.prompts = [family.encode(prompt)[len(self.before) :][-MAX_GIVEN_PROMPT:] for prompt in prompts]
@@ -71,7 +71,7 @@ class Writer:
             if prompts := self.new_prompts(stop):
                 yield prompts, [0.0, ANSWER_TEMPERATURE] * len(prompts)
         for temperature in chain([0.0], repeat(ANSWER_TEMPERATURE)) if self.prompts else ():  # greedy only once
-            self.dice.shuffle(self.prompts)
+            self.rng.shuffle(self.prompts)
             for first in range(0, len(self.prompts), self.rows):
                 yield self.prompts[first : first + self.rows], [temperature] * self.rows
         while True:
@@ -80,7 +80,7 @@ class Writer:
     def new_prompts(self, stop: Stop) -> list[list[int]]:
         """Let the target write prompts. Return the usable ones, with the template's tokens after each."""
         beginnings = [
-            self.before + (self.dice.choice(self.openings) if self.dice.random() < SHARE_OPENED else [])
+            self.before + (self.rng.choice(self.openings) if self.rng.random() < SHARE_OPENED else [])
             for _ in range(self.rows)
         ]
         usable = list[list[int]]()

@@ -99,12 +99,12 @@ class Build:
         self, stage: str, model: nn.Module, loss: Callable[[Tensor], Tensor], mixture: dict[str, float]
     ) -> TrainingProgress:
         """Train one stage. AdamW trains vectors and all `nn.Embedding`s; Muon trains the other matrices."""
-        options, dice = self.options, random.Random(self.options.seed)
+        options, rng = self.options, random.Random(self.options.seed)
         embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
         rows = max(1, options.batch_tokens // options.length)
         streams = self.streams if set(mixture) <= set(self.streams) else self.streams | {"own": self.target_texts()}
-        batches = data.batches(streams, mixture, rows, options.length + 1, dice, options.device)
+        batches = data.batches(streams, mixture, rows, options.length + 1, rng, options.device)
         fixed = next(data.batches(streams, mixture, rows, options.length + 1, random.Random(-1), options.device))[0]
 
         @torch.no_grad()
@@ -178,13 +178,13 @@ def train_target(build: Build) -> None:
 
 def write_texts(build: Build) -> None:
     """Write the texts for training drafters: windows of the corpus, and the target's continuations of documents."""
-    folder, dice, length = build.out / "texts", random.Random(build.options.seed), build.options.length
+    folder, rng, length = build.out / "texts", random.Random(build.options.seed), build.options.length
     folder.mkdir(exist_ok=True)
     for name, stream in build.streams.items():
-        windows = [Example(data.window(stream, length, dice).tolist(), 0) for _ in range(CORPUS_TEXTS)]
+        windows = [Example(data.window(stream, length, rng).tolist(), 0) for _ in range(CORPUS_TEXTS)]
         examples.save(windows, folder / f"{name}.npz")
     documents = [text for split in build.texts.values() for text in split.train]
-    beginnings = [dice.choice(documents)[: dice.randint(20, 160)] for _ in range(TARGET_TEXTS)]
+    beginnings = [rng.choice(documents)[: rng.randint(20, 160)] for _ in range(TARGET_TEXTS)]
     written = list[Example]()
     writer = Writer(load_target(str(build.out), build.options.device), beginnings)
     for text in itertools.islice(writer.texts(lambda drawn: False), TARGET_TEXTS):

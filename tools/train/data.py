@@ -46,21 +46,21 @@ def encode(tokenizer: PreTrainedTokenizerFast, documents: list[str]) -> np.ndarr
     return np.concatenate([np.asarray(row, dtype=np.uint16) for row in ids])
 
 
-def window(stream: np.ndarray, length: int, dice: random.Random) -> np.ndarray:
+def window(stream: np.ndarray, length: int, rng: random.Random) -> np.ndarray:
     """Return `length` successive ids from a random place of the stream. A shorter stream is repeated."""
     if len(stream) <= length:
         stream = np.tile(stream, length // len(stream) + 1)
-    start = dice.randrange(len(stream) - length + 1)
+    start = rng.randrange(len(stream) - length + 1)
     return stream[start : start + length]
 
 
 def batches(
-    streams: dict[str, np.ndarray], mixture: dict[str, float], rows: int, length: int, dice: random.Random, device: str
+    streams: dict[str, np.ndarray], mixture: dict[str, float], rows: int, length: int, rng: random.Random, device: str
 ) -> Iterator[tuple[torch.Tensor, int]]:
     """Yield batches of windows [rows, length] without end, each with its number of tokens."""
     while True:
-        names = dice.choices(list(mixture), list(mixture.values()), k=rows)
-        ids = np.stack([window(streams[name], length, dice) for name in names]).astype(np.int64)
+        names = rng.choices(list(mixture), list(mixture.values()), k=rows)
+        ids = np.stack([window(streams[name], length, rng) for name in names]).astype(np.int64)
         yield torch.from_numpy(ids).to(device), ids.size
 
 
