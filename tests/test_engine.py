@@ -239,6 +239,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"stop": "END"}, "stop must be a tuple of strings, not 'END'"),
     ({"stop": ("\ud800",)}, "half of a character"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
+    ({"rule": "magic"}, "there is no rule 'magic'; choose from rejection, match"),
     ({"prompt": [1, 10**9]}, "A prompt is a text"),
     ({"prompt": [{"role": "user", "content": "Hi"}]}, "no chat template"),
 ]
