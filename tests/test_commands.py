@@ -247,18 +247,9 @@ def test_the_bench_measures_a_pair_from_folders(capsys, monkeypatch, tmp_path, s
     assert {row["domain"] for row in report["rows"]} == {"qa"}
 
 
-def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def shell(command: str) -> subprocess.CompletedProcess[bytes]:
     line = f"{shlex.quote(sys.executable)} -m specdec {command}"
-    return subprocess.run(
-        line, shell=True, executable="/bin/bash", cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
-        preexec_fn=on_one_core,
-    )  # fmt: skip
-
-
-def on_one_core() -> None:
-    """Threads that wait for each other would stand in the way of the other tests."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return subprocess.run(line, shell=True, executable="/bin/bash", cwd=ROOT, capture_output=True)
 
 
 @pytest.mark.long

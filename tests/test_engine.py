@@ -27,7 +27,7 @@ from specdec.messages import Refused, Step
 from specdec.methods import METHODS
 from specdec.models.quantised import QuantisedCopy
 from specdec.paths import FAMILY
-from specdec.rules import BlockVerification
+from specdec.rules import BlockVerification, make_rule
 from specdec.sampling import Sampler
 from specdec.types import Verdict
 from specdec.verify import RejectionSampling
@@ -117,6 +117,8 @@ def test_a_drafter_and_a_rule_can_be_objects(engine) -> None:
     assert ids(run.events, "speculative") != plain == ids(run.events, "plain")  # it does not bias its own control
     with pytest.raises(ValueError, match="a list is no drafter"):
         engine.race(PROMPT, [1], 2)
+    with pytest.raises(Refused, match=r"there is no rule 'luck'.*rejection.*typical"):
+        make_rule("luck")
     with pytest.raises(ValueError, match="a Echo is no rule"):
         engine.race(PROMPT, "none", rule=Echo())
     with pytest.raises(ValueError, match=r"This rule judges chains only, and eagle3:tree makes trees"):

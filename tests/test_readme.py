@@ -37,16 +37,13 @@ named = {"argnames": "page", "argvalues": PAGES, "ids": lambda page: page.name}
 
 def commands(text: str) -> list[list[str]]:
     """Every command of ours in the code of a Markdown text, as its words after `python -m` or `$`."""
+    ours = r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )"
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
     rest = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     lines = [line for block in blocks for line in block.splitlines()] + re.findall(r"`([^`]+)`", rest)
-    split = [shlex.split(line.rpartition("&& ")[2].replace("…", "text"), comments=True) for line in lines if ok(line)]
+    found = [line.rpartition("&& ")[2] for line in lines if re.match(ours, line.replace("\n", " "))]
+    split = [shlex.split(line.replace("…", "text"), comments=True) for line in found]
     return [words[2:] if words[:2] == ["python", "-m"] else words for words in split]
-
-
-def ok(line: str) -> bool:
-    ours = r"(pip install .* && )?(python (-m (specdec|tools)|app\.py)|specdec )"
-    return re.match(ours, line.replace("\n", " ")) is not None
 
 
 def wrong(words: list[str]) -> str:

@@ -15,7 +15,6 @@ from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.events import Committed, Failed, Verified
 from specdec.host import HostExecutor
 from specdec.loop import generate
-from specdec.messages import Refused
 from specdec.proof import enumeration, prove, toys
 from specdec.proof.enumeration import output_distribution, paths, total_variation
 from specdec.proof.goodness_of_fit import FALSE_ALARM, g_test
@@ -270,8 +269,3 @@ def test_in_a_tree_a_draw_is_named_by_its_level_and_a_trial_by_its_node(rule: Ru
     assert rule.verify(tree, rows, sampler).path == (1, 2)
     assert [key for key in sampler.asked if key[0] == "own"][-1] == ("own", 2)
     assert [key for key in sampler.asked if key[0] == "accept"] == [("accept", node) for node in range(len(kept))]
-
-
-def test_an_unknown_rule_is_refused_with_the_names_of_all():
-    with pytest.raises(Refused, match=r"there is no rule 'luck'.*rejection.*typical"):
-        make_rule("luck")

@@ -176,12 +176,8 @@ MEDUSA, EAGLE3 = DRAFTS["medusa"], DRAFTS["eagle3"]
 DRAFT = TableModel(23, seed=4, context=160)
 
 
-def quantised(model: Any) -> QuantisedCopy:
-    """The copy of a target that `model` is when it is rounded."""
-    copy = QuantisedCopy(TARGET)
-    copy.__dict__["_model"] = model
-    return copy
-
+COPY = QuantisedCopy(TARGET)
+COPY.__dict__["_model"] = DRAFT  # the target, when it is rounded
 
 # What each kind of drafter drafts with, by the place of its class.
 PARTS: dict[str, Any] = {
@@ -192,7 +188,7 @@ PARTS: dict[str, Any] = {
     "drafters.eagle3.Eagle3Head": EAGLE3,
     "drafters.block.BlockHead": BLOCK,
     "drafters.mtp.MTPHead": MTP,
-    "models.quantised.QuantisedCopy": quantised(DRAFT),
+    "models.quantised.QuantisedCopy": COPY,
 }
 
 

@@ -72,11 +72,6 @@ def test_confidence_in_a_favourite_is_told_against_the_runner_up(others: tuple[f
         assert confidence(logits, place, None) == pytest.approx(alone)
 
 
-def test_confidence_in_a_drawn_token_is_its_chance_in_the_distribution_that_it_was_drawn_from() -> None:
-    distribution = torch.tensor([0.1, 0.7, 0.2])
-    assert confidence(torch.zeros(1, 3), 1, distribution) == pytest.approx(0.7)
-
-
 def test_it_learns_what_its_confidence_is_worth() -> None:
     asked = DraftLengthController(Rate())
     for _ in range(200):  # of every two tokens the sure one is kept, and the unsure one is not

@@ -1,6 +1,5 @@
 """The doctor names what was planted in heads that were trained, and finds nothing in those that are right."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from specdec.families.doctor import Convention, Examination, Text
 from specdec.families.export import write
 from specdec.models.checkpoint import read_config, read_weights
 from specdec.paths import FAMILY
+from tests.shallow import rewrite
 
 Plant = Callable[[dict[str, Any], doctor.Weights], tuple[dict[str, Any], doctor.Weights]]
 
@@ -131,13 +131,12 @@ def test_an_untrained_head_is_told_apart(family, texts, tmp_path) -> None:
 
 def test_the_command_mends_a_config(tmp_path, capsys) -> None:
     shutil.copytree(FAMILY / "eagle3", tmp_path / "head")
-    config = read_config(tmp_path / "head") | {"norm_output": True}
-    (tmp_path / "head" / "config.json").write_text(json.dumps(config))
+    rewrite(tmp_path / "head", {"norm_output": True})
     (tmp_path / "prompts.txt").write_text("def main(argv):\n\nThe old man\n")
     command = ["doctor", "--target", "embedded", "--draft", str(tmp_path / "head")]
     assert cli.main([*command, "--prompts", str(tmp_path / "prompts.txt"), "--fix"]) == 1
     out = capsys.readouterr().out
     assert "A convention is wrong." in out and '"norm_output": false' in out
-    assert read_config(tmp_path / "head") == config | {"norm_output": False}
+    assert read_config(tmp_path / "head") == read_config(FAMILY / "eagle3") | {"norm_output": False}
     assert cli.main(["doctor", "--target", "embedded", "--draft", str(FAMILY / "draft_model")]) == 2
     assert "this is a draft model" in capsys.readouterr().err

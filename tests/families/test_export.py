@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specdec import cli
 from specdec.events import Drafted
@@ -37,8 +38,6 @@ def folders(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", ["target", "draft_model"])
 def test_transformers_reads_the_folders_and_computes_our_logits(folders, name: str) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     theirs = AutoModelForCausalLM.from_pretrained(folders / name, dtype=torch.float32)
     ours = Transformer.load(FAMILY / name, torch.float32, "cpu")
     with torch.inference_mode():
@@ -109,8 +108,6 @@ def drafted(family: Family, name: str, prompt: str) -> list[tuple[int, ...]]:
 
 
 def test_drafters_of_a_gguf_file_become_whole_and_draft_as_before(tmp_path) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     gguf, template = tmp_path / "target.gguf", "{{ bos_token }}[INST] {{ messages[0].content }} [/INST]"
     togguf.write(gguf, "llama", "Q8_0", tokenizer__chat_template=template)
     target = load_pair(gguf, dtype=torch.float32).target

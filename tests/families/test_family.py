@@ -13,7 +13,7 @@ from specdec.bench import suites as bench
 from specdec.bench.suites import PROMPTS
 from specdec.cli.commands import Precision
 from specdec.drafters.adaptive import AdaptiveDrafter
-from specdec.events import Committed, Event, Finished, Started, Verified
+from specdec.events import Committed, Event, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
@@ -102,17 +102,11 @@ def test_a_folders_drafter_has_the_acceptance_that_its_training_measured(shallow
     assert expect(family, "eagle3", 1, 0.0).speedup == pytest.approx(1.6)  # its config.json states none
 
 
-def test_a_race_interleaves_by_the_clocks(exact) -> None:
-    clocks, first, finished = {"speculative": 0.0, "plain": 0.0}, {}, set()
-    for event in race_lanes(exact, RunRequest(PROMPT, "draft_model", 4, SamplingParams(0.8, max_tokens=32, seed=1))):
-        if isinstance(event, Committed):
-            other = "plain" if event.lane == "speculative" else "speculative"
-            assert clocks[event.lane] <= clocks[other] or other in finished
-            first.setdefault(event.lane, event.at)
-            clocks[event.lane] = event.at - first[event.lane]
-        if isinstance(event, Finished):
-            finished.add(event.lane)
-    assert finished == set(clocks)
+def test_lanes_of_a_race_take_turns(exact) -> None:
+    """By their clocks: `test_interleave.py`."""
+    events = race_lanes(exact, RunRequest(PROMPT, "draft_model", 4, SamplingParams(0.8, max_tokens=32, seed=1)))
+    lanes = [event.lane for event in events if isinstance(event, Committed)]
+    assert len(set(lanes)) == 2 and {*lanes[:3]} == {*lanes}
 
 
 RECORDED = [  # of the models that are here

@@ -10,6 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
+from specdec import exposure
 from specdec.families import chat, hub, presets, published, zoo
 from specdec.families.zoo import load_pair
 from specdec.messages import Refused
@@ -17,6 +18,7 @@ from specdec.models import gguf as reading
 from specdec.models import gguf_header
 from specdec.models.grouped import GGUF
 from specdec.models.transformer import Transformer
+from specdec.ui import menu
 
 pytest.importorskip("gguf")
 from tests.families import togguf
@@ -183,9 +185,6 @@ def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -
     assert hub.is_here(str(path)) and hub.find(path) == path
     with pytest.raises(Refused, match="no GGUF file"):
         hub.find(tmp_path / "other.gguf")
-    from specdec import exposure
-    from specdec.ui import menu
-
     assert menu.is_offered(str(path))
     monkeypatch.setattr(exposure, "host", exposure.Host("public"))
     assert not menu.is_offered(str(path))

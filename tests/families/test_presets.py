@@ -1,7 +1,5 @@
 """Pairs by name, what a host allows, and who drafts for a target without a draft."""
 
-import json
-
 import pytest
 
 from specdec import exposure
@@ -12,6 +10,7 @@ from specdec.messages import Refused
 from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
+from tests.shallow import rewrite
 from tests.tokens import ids
 
 
@@ -66,8 +65,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, mo
 def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path) -> None:
     target, draft = (toypairs.model_into(tmp_path / str(layers), layers, template=None) for layers in (2, 1))
     families = {"quantised": zoo.load_pair(target), "suffix": zoo.load_pair(target, dtype=zoo.dtype_of("int8"))}
-    config = json.loads((target / "config.json").read_text()) | {"exit_layers": [1]}
-    (target / "config.json").write_text(json.dumps(config))
+    rewrite(target, {"exit_layers": [1]})
     families |= {"draft_model": zoo.load_pair(target, draft), "early_exit": zoo.load_pair(target)}
     for name, family in families.items():
         assert family.default_drafter == family.wrapped("adaptive") == name and family.wrapped("none") == ""

@@ -24,7 +24,7 @@ from specdec.task import Task
 from specdec.types import SamplingParams
 from tests.drafters.naiveheads import Weights
 from tests.families import toypairs
-from tests.tokens import ids
+from tests.tokens import ids, only
 from tests.toyheads import (
     decoder,
     DRAFT_IDS,
@@ -218,7 +218,7 @@ def test_padded_vocabularies_keep_the_targets_distribution(target_size: int, dra
 def greedy(family: zoo.Family, name: str, text: list[int] = TEXT) -> list[int]:
     view, drafter = family.new_drafter(name, 64)
     events = list(generate(Task(view, text, SamplingParams(0.0, max_tokens=30, ignore_end=True), drafter, k=3)))
-    assert not any(isinstance(event, Failed) for event in events)
+    assert not only(events, Failed)
     return ids(events)
 
 

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
+from huggingface_hub import constants
 
 from specdec.cli import main
 from specdec.families import hub, presets, smollm2, zoo
@@ -20,8 +21,6 @@ def small(tmp_path_factory) -> bytes:
 
 @pytest.fixture
 def server(monkeypatch, tmp_path, small) -> Iterator[hubserver.Hub]:
-    from huggingface_hub import constants
-
     for name in ("hub", "site"):
         (tmp_path / name).mkdir()
     (tmp_path / "hub" / smollm2.FILE).write_bytes(small)

@@ -105,13 +105,6 @@ def test_the_account_of_a_recorded_run_closes(path: Path) -> None:
     assert told.accounted_speedup == pytest.approx(told.measured_speedup, rel=1e-6)
 
 
-def test_a_draft_that_is_no_tree_is_refused_not_walked_for_ever() -> None:
-    drafted, verified, committed = cycle("speculative", 1, 0.0, [R, D], 1, 0.001, 0.01)
-    for parents in ((0, 0), (1, 0), (-2, 0), (-1, 1)):
-        with pytest.raises(ValueError, match="do not form a tree"):
-            LaneStats.from_events([replace(drafted, parents=parents), verified, committed], "speculative")
-
-
 def test_an_empty_run_has_no_figures_and_no_division_by_zero() -> None:
     comparison = Comparison.from_events([])
     assert comparison.measured_speedup is None

@@ -31,7 +31,7 @@ from specdec.types import Costs
 from tests.gpu.hostreads import host_reads
 from tests.gpu.test_accept import TableSampler
 from tests.gpu.test_graphs import BASE, broken, GREEDY, lane_of, lean, prompt_of, WARM
-from tests.tokens import ids
+from tests.tokens import ids, only
 from tests.toyheads import DRAFT, DRAFTS, MAKERS, MEDUSA, TARGET, TEXT, view_of
 
 SHARED = Resources()
@@ -218,7 +218,7 @@ def test_a_closed_run_harms_no_other() -> None:
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
     events = list(on_device(task("like", drafter=DraftModelDrafter(broken("model")[1]), params=GREEDY)))
-    failures = [event for event in events if isinstance(event, Failed)]
+    failures = only(events, Failed)
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
     assert ids(events) == ids(on_device(task("none", params=GREEDY)))
 
@@ -272,7 +272,7 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
     events = list[Event]()
     assert host_reads(lambda: events.extend(on_device(make(kind, details=False)))) == 0
     (runner,) = SHARED.idle.values()
-    cycles = len([event for event in events if isinstance(event, Committed)])
+    cycles = len(only(events, Committed))
     assert runner.syncs == cycles
     if kind == "like" and make is task:
         assert host_reads(lambda: list(loop.generate(make(kind, details=False)))) > 10 * cycles

@@ -19,6 +19,7 @@ from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families.test_published import greedy, model_folder, words
 from tests.models.test_models import in_pieces
+from tests.shallow import rewrite
 from tests.tokens import ids
 from tests.toyheads import decoder, LAYERS, medusa_weights, WIDTH
 
@@ -205,8 +206,7 @@ DAMAGED: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor | None], str]] =
 def test_a_checkpoint_that_does_not_fit_together_is_refused_with_one_sentence(what: str, tmp_path) -> None:
     said, tensors, reason = DAMAGED[what]
     folder = folder_of(tmp_path / "model", reference("gemma3_text"))
-    config = json.loads((folder / "config.json").read_text()) | said
-    (folder / "config.json").write_text(json.dumps(config))
+    rewrite(folder, said)
     weights = load_file(folder / "model.safetensors") | tensors
     save_file({name: w for name, w in weights.items() if w is not None}, folder / "model.safetensors")
     with pytest.raises(ValueError, match=f"^{folder}: .*{reason}") as caught:

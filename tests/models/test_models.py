@@ -148,18 +148,6 @@ def test_early_logits_are_those_of_the_first_layers_alone() -> None:
     assert torch.allclose(ours.begin(TEXT[6:9], cache), expected, atol=2e-5)
 
 
-def test_a_cache_keeps_the_states_that_were_asked_for() -> None:
-    model, ours = reference(FAMILIES["llama tied"]), lean("llama tied")
-    cache = ours.new_cache(64, taps=(0, 2, 3))
-    ours.forward(TEXT[:5], cache)
-    ours.forward([TEXT[5], 90, TEXT[6], TEXT[7]], cache, (-1, -1, 1), 4)
-    cache.keep(6, (1, 2))
-    with torch.no_grad():
-        expected = model(torch.tensor([TEXT[:8]]), output_hidden_states=True).hidden_states
-    for tap in (0, 2, 3):
-        assert torch.allclose(cache.states[tap][:8], expected[tap][0], atol=2e-5)
-
-
 @pytest.mark.parametrize("shape", [(7, 32), (97, 64), (33, 96)])
 def test_eight_bits_round_every_weight_to_its_nearest_step(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)

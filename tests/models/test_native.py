@@ -227,8 +227,7 @@ def test_what_attention_reads_and_sees(name: str, count: int) -> None:
         assert near([found, caches[0].data], [expected, caches[1].data]) and torch.equal(x, kept)
 
 
-WORDS_OF = (97, 1000, 49_151, 49_153)
-LARGE = {f"{n} words": replace(GROUPED, vocab_size=n, num_hidden_layers=1) for n in WORDS_OF}
+LARGE = {f"{n} words": replace(GROUPED, vocab_size=n, num_hidden_layers=1) for n in (97, 1000, 49_151, 49_153)}
 ROWS = {name: SHAPES[name] for name in ("grouped heads, biases", "heads of 48", "heads of 64")} | LARGE
 
 

@@ -77,7 +77,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"drafter": "adaptive:adaptive"}, "drafter"),
     ({"rule": "magic"}, "rule"),
     ({"rule": {}}, "rule"),
-    ({"rule": []}, "rule"),
     ({"target": "../family"}, "target"),
     ({"k": 17}, "16"),
     ({"k": 2.5}, "whole"),

@@ -29,6 +29,7 @@ from specdec.types import SamplingParams
 from specdec.ui import menu
 from specdec.ui.text import prompts, questions
 from tests import nodejs
+from tests.shallow import rewrite
 
 TOKENS = [0, 5, 10, 200, 300, 400, 17, 99, 1200, 4095, 7, 7, 7, 31, 64, 1000, 1001]
 DRAFTERS = ("draft_model", "draft_model", "prompt_lookup", "none")
@@ -117,9 +118,8 @@ def test_the_table_of_tokens_is_exact() -> None:
 
 
 def test_other_models_are_refused(tmp_path) -> None:
-    config = json.loads((menu.FAMILY / "draft_model/config.json").read_text())
     shutil.copytree(menu.FAMILY / "draft_model", tmp_path / "one")
-    (tmp_path / "one/config.json").write_text(json.dumps(config | {"model_type": "qwen3"}))
+    rewrite(tmp_path / "one", {"model_type": "qwen3"})
     with pytest.raises(ValueError, match=r"lacks|does not compute"):
         weights(tmp_path / "one")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ PAIR = {
     "check": lambda target: request.check("Once", target=target),
     "a link": lambda target: refused(request.from_link({"target": target})),
     "the menu": lambda family: refused(({}, form.switch(family, "draft_model", "rejection")[0]["info"])),
-    "run": lambda target: refused_answer(api.run("Once", target=target)),
+    "run": lambda target: refused(({}, json.loads(*api.run("Once", target=target))["error"])),
 }
 
 
@@ -30,20 +29,11 @@ def refused(told: tuple[dict[str, Any], str]) -> None:
         raise Refused(said)
 
 
-def refused_answer(answers: Iterator[str]) -> None:
-    (only,) = answers
-    raise Refused(json.loads(only)["error"])
-
-
-@pytest.fixture
-def folder(tmp_path) -> str:
-    (tmp_path / "config.json").write_text("{}")
-    return str(tmp_path)
-
-
 @pytest.mark.parametrize("row", ["network", "class", "public"])
 @pytest.mark.parametrize("door", PAIR)
-def test_a_pair_that_is_not_listed_is_loaded_by_no_door(row: str, door: str, folder, monkeypatch) -> None:
+def test_a_pair_that_is_not_listed_is_loaded_by_no_door(row: str, door: str, tmp_path, monkeypatch) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    folder = str(tmp_path)
     monkeypatch.setattr(exposure, "host", Host(row))
     assert not limits().any_pair
     monkeypatch.setattr(session, "process", None)  # nothing reaches the engine
@@ -54,8 +44,3 @@ def test_a_pair_that_is_not_listed_is_loaded_by_no_door(row: str, door: str, fol
     monkeypatch.setattr(exposure, "host", Host(row, pairs=("owner/model",)))
     assert "owner/model" in menu.targets() and not menu.is_offered(folder)
     assert request.check_target("owner/model") == "owner/model"
-
-
-def test_ones_own_page_takes_any(folder, monkeypatch) -> None:
-    monkeypatch.setattr(exposure, "host", Host())
-    assert request.check("Once", "suffix", target=folder).target == folder

@@ -1,8 +1,6 @@
 """Recordings of real servers, read again: what was drafted and kept, cycle by cycle."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +25,7 @@ from specdec.traces.file import live_header, Trace
 from specdec.types import SamplingParams
 from tests.servers.record import PROMPTS, SETTINGS, SHORT, TOP
 from tests.servers.stub import recording, replay
+from tests.tokens import only
 
 SPECULATIVE, PLAIN, BROKEN, NGRAM = "vllm-draft_model-mended", "vllm-plain", "vllm-draft_model", "vllm-ngram"
 LLAMA, LLAMA_PLAIN = "llama-draft_model", "llama-plain"
@@ -53,7 +52,7 @@ def last_chunk(name: str, kind: str, how: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", PROMPTS)
 def test_events_hold_all_that_arrived_and_make_a_sound_trace(name: str, kind: str, how: str) -> None:
     final = watched(name, kind, how)
-    committed = [event for event in final if isinstance(event, Committed)]
+    committed = only(final, Committed)
     finished = final[-1]
     assert isinstance(final[0], Started) and isinstance(finished, Finished)
     assert sum(len(event.tokens) for event in committed) == finished.tokens == committed[-1].total > 0
@@ -91,7 +90,7 @@ def test_drafts_are_the_servers_own_list(name: str, kind: str, how: str) -> None
 @pytest.mark.parametrize("how", SETTINGS)
 def test_llama_cpp_counts_its_cycles_as_they_come(how: str) -> None:
     final = watched(LLAMA, "code", how)
-    accepted = [event.accepted for event in final if isinstance(event, Committed)][1:]
+    accepted = [event.accepted for event in only(final, Committed)][1:]
     assert isinstance(final[-1], Finished) and final[-1].counted == "exact"
     told, stats = last_chunk(LLAMA, "code", how)["timings"], LaneStats.from_events(final, "speculative")
     assert (stats.drafted, sum(accepted)) == (told.get("draft_n", 0), told.get("draft_n_accepted", 0))
@@ -108,7 +107,7 @@ def test_llama_cpp_tells_the_distribution_in_use() -> None:
         row = probabilities(target.forward(list(ids), target.new_cache(64), (), 1), params)[-1]
     assert len(told) == 5
     assert {token: pytest.approx(float(row[token]), abs=1e-4) for token in told} == told
-    verified = [event for event in watched(LLAMA_PLAIN, "story", "sampled") if isinstance(event, Verified)]
+    verified = only(watched(LLAMA_PLAIN, "story", "sampled"), Verified)
     assert all(event.p is not None and 0.0 < event.p <= 1.0 and event.distribution for event in verified)
 
 
@@ -126,7 +125,7 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
         token_bytes=family.pieces.bytes, piece=family.pieces.piece,
     )  # fmt: skip
     ours = list(generate(task))
-    told, done = ([e for e in events if isinstance(e, Committed)] for events in (final, ours))
+    told, done = (only(events, Committed) for events in (final, ours))
     assert [token for e in told for token in e.tokens] == [token for e in done for token in e.tokens]
     if name == LLAMA:  # its own drafting differs a little
         return
@@ -141,7 +140,7 @@ def test_a_greedy_run_is_our_engines_cycle_by_cycle(name: str, kind: str) -> Non
 def test_probabilities_are_told_only_where_they_are_those_in_use() -> None:
     for how, known in (("greedy", True), ("sampled", False)):
         final = watched(SPECULATIVE, "story", how)
-        verified = [event for event in final if isinstance(event, Verified)]
+        verified = only(final, Verified)
         taken = [x for event in verified for x in event.positions if x.status == "accepted"]
         assert taken and {x.p for x in taken} == {1.0 if known else None}
         assert {x.target is not None for x in taken} == {known}
@@ -199,8 +198,3 @@ def test_the_terminal_shows_the_race_and_keeps_it(tmp_path, capsys, monkeypatch)
     assert trace.header.lanes == ("speculative", "plain") and trace.header.machine == {}
     assert trace.summary()["same_text"] and trace.summary()["settings"]["counted"] == "exact"
     assert "127.0.0.1" not in trace.dumps()
-
-
-def test_watching_needs_no_torch() -> None:
-    code = "import sys, specdec.servers.connect, specdec.servers.lane; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,7 +1,6 @@
 """The audit passes every run of the engine, and names the cycle of whatever was changed in one afterwards."""
 
 import copy
-import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -136,13 +135,13 @@ def test_a_light_trace_has_its_coins_checked_and_says_what_was_not() -> None:
     audited = account(run(details=False))
     assert not audited.faults and audited.decisions > 10 and audited.draws == 0
     assert sum(audited.unchecked.values()) >= 10
-    lines = [to_dict(event) for event in run(details=False)]
+    lines = lines_of(details=False)
     first(lines, "accepted")[1]["q"] = 0.0  # no draft has it
-    assert account([from_dict(line) for line in lines]).faults
-    lines = [to_dict(event) for event in run(params=SETTINGS["greedy"], details=False)]
-    judged = account([from_dict(line) for line in lines]).decisions
+    assert reread(lines).faults
+    lines = lines_of(params=SETTINGS["greedy"], details=False)
+    judged = reread(lines).decisions
     del first(lines, "accepted")[1]["u"]  # p is 1: no coin could reject it
-    assert account([from_dict(line) for line in lines]).decisions == judged
+    assert reread(lines).decisions == judged
 
 
 def test_two_lists_of_one_distribution_leave_each_other_room() -> None:
@@ -316,22 +315,22 @@ TAMPERINGS = [
 
 @pytest.mark.parametrize("change", TAMPERINGS, ids=lambda change: change.__qualname__)
 def test_what_was_changed_is_named_with_its_cycle(change: Callable[[list[Line]], int]) -> None:
-    lines = [copy.deepcopy(to_dict(event)) for event in run()]
+    lines = lines_of()
     cycle = change(lines)
-    audited = account([from_dict(json.loads(json.dumps(line))) for line in lines])
+    audited = reread(lines)
     assert audited.faults, "not found"
     assert audited.faults[0].cycle == cycle and audited.faults[0].lane == "speculative"
     assert str(audited.faults[0]).startswith(f"cycle {cycle} of the lane speculative: ")
 
 
 def test_the_row_of_a_sibling_has_to_be_the_residual_before_it() -> None:
-    lines = [to_dict(event) for event in run("without replacement")]
+    lines = lines_of(drafter="without replacement")
     tried = (pair for line in lines for pair in pairwise(line.get("positions", ())))
     x, y = next((x, y) for x, y in tried if (x["status"], y["status"]) == ("rejected", "accepted"))
     y["target"], y["u"] = copy.deepcopy(x["target"]), 0.0
     y["p"] = next(one["prob"] for one in y["target"]["top"] if one["token"] == y["token"])
     del y["residual"]
-    assert account([from_dict(line) for line in lines]).faults
+    assert reread(lines).faults
 
 
 def test_a_tampered_h_of_a_block_is_found() -> None:
@@ -408,7 +407,7 @@ def test_ids_and_text_belong_together(where: str) -> None:
     else:
         named = {one["token"] for one in verified(lines, 3)["distribution"]["top"]}
         line["tokens"][-1] = next(token for token in range(40) if token not in named)
-    faults = account([from_dict(one) for one in lines]).faults
+    faults = reread(lines).faults
     assert faults and faults[0].cycle == 3
 
 

@@ -120,6 +120,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch) -> None:
         ({"parents": [0, 0, 1]}, "do not form a tree"),
         ({"parents": [-1, 2, 0]}, "do not form a tree"),
         ({"parents": [-1, 0]}, "do not form a tree"),
+        ({"parents": [-2, 0, 1]}, "do not form a tree"),
         ({"tokens": [1] * 300, "pieces": ["x"] * 300, "parents": [-1] * 300}, "more than 256 tokens"),
         ({"event": "failed", "where": "drafter", "reason": "", "fatal": False, "at": 0}, "not the drafted tokens"),
     ],

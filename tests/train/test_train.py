@@ -19,7 +19,7 @@ from specdec.loop import generate
 from specdec.task import Task
 from specdec.training.loop import fit, TrainingProgress
 from specdec.types import SamplingParams
-from tests.tokens import ids
+from tests.tokens import ids, only
 from tests.training.test_training import change
 from tools.train import __main__ as train
 from tools.train import corpus, data, facts, target
@@ -90,10 +90,10 @@ def test_what_was_trained_drafts(family) -> None:
     for name in ours.drafters:
         view, drafter = ours.new_drafter(name, 48)
         events = list(generate(Task(view, ours.encode("the old king"), params, drafter, k=4)))
-        assert not any(isinstance(event, Failed) for event in events)
+        assert not only(events, Failed)
         texts[name] = ids(events)
         if name in models:
-            assert any(isinstance(event, Drafted) for event in events)
+            assert only(events, Drafted)
     assert all(text == texts["none"] for text in texts.values())
 
 

@@ -43,6 +43,7 @@ from specdec.training.target_pass import hidden_states, new_cache
 from specdec.training.train import load_target, train
 from specdec.training.writing import tokens_around, Writer
 from tests.families.toypairs import model_into
+from tests.shallow import rewrite
 
 PROMPTS = ["Tom went home.", "The cat sat on the mat.", "Anna likes the sea."]
 
@@ -320,22 +321,21 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05, curve
     assert [point["tokens"] for point in curve] == sorted(point["tokens"] for point in curve)
     assert len(curve[-1]["overlap"]) == (1 if method == "draft_model" else 4)
-    trained = json.loads((out / "config.json").read_text())["trained"]
+    config = json.loads((out / "config.json").read_text())
+    trained = config["trained"]
     assert trained["target"] == str(target) and trained["overlap"] in [point["overlap"] for point in curve]
     umask = os.umask(0)
     os.umask(umask)
     file = out / (FILE if method == "draft_model" else "model.safetensors")
     assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
     if method == "eagle3":  # what vLLM and SGLang look for
-        config, weights = json.loads((out / "config.json").read_text()), load_file(file)
+        weights = load_file(file)
         assert config["architectures"] == ["LlamaForCausalLMEagle3"]
         assert config["vocab_size"] == len(weights["t2d"])
         assert config["draft_vocab_size"] == len(weights["lm_head.weight"]) == len(weights["d2t"]) == 2048
         assert {tensor.dtype for name, tensor in weights.items() if "2" not in name} == {torch.bfloat16}
 
-    best = json.loads((out / "config.json").read_text())
-    best["trained"]["overlap"] = [9.0]  # better than what the next call can measure
-    (out / "config.json").write_text(json.dumps(best))
+    rewrite(out, {"trained": trained | {"overlap": [9.0]}})  # better than what the next call can measure
     exported = file.read_bytes()
     again = train(str(target), out, 0.1, method, prompts, lines.append, **SMALL)
     assert file.read_bytes() == exported
