@@ -60,6 +60,7 @@ class Room:
     answer: dict[str, Any] | None = None
     votes: dict[str, int] = field(default_factory=dict)
     streams: Counter[str] = field(default_factory=Counter)  # phone -> number of open streams
+    teachers: int = 0  # number of the teacher's pages that are open
     changes: asyncio.Event = field(default_factory=asyncio.Event)  # set at the next change, and then replaced
 
     def is_teacher(self, secret: str) -> bool:
@@ -118,7 +119,8 @@ class Room:
                 changes = self.changes
                 if run != self.run or part > len(self.parts):
                     run, part = self.run, 0
-                moment = {"cursor": self.cursor, "vote": self.votes.get(phone), **self.survey(bool(self.answer))}
+                moment = {"cursor": self.cursor, "vote": self.votes.get(phone), "led": self.teachers > 0}
+                moment |= self.survey(bool(self.answer))
                 state, log = json.dumps(moment), json.dumps("".join(self.parts[part:]))
                 if state == last_state and part == len(self.parts):
                     yield ":\n\n"  # an SSE comment, so that the connection stays open
@@ -133,10 +135,16 @@ class Room:
             self.notify()
 
     async def watch(self) -> AsyncIterator[str]:
-        while True:
-            changes = self.changes
-            yield f"data: {json.dumps({'joined': len(self.streams), **self.survey(True)})}\n\n"
-            await pause(changes)
+        self.teachers += 1
+        self.notify()
+        try:
+            while True:
+                changes = self.changes
+                yield f"data: {json.dumps({'joined': len(self.streams), **self.survey(True)})}\n\n"
+                await pause(changes)
+        finally:
+            self.teachers -= 1
+            self.notify()
 
     def survey(self, with_counts: bool) -> dict[str, Any]:
         """Return the question, its revealed answer and, if `with_counts`, the votes for each choice."""

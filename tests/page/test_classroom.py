@@ -80,6 +80,20 @@ def test_a_phone_that_comes_back_is_sent_what_it_lacks(since, part):
     assert told["id"] == f"{RUN}:2" and told["state"]["cursor"] == MOMENT
 
 
+def test_phones_are_told_whether_the_teachers_page_is_open(room):
+    async def listen():
+        phone, page = room.follow(ME), room.watch()
+        told = [await anext(phone), await anext(phone)]
+        for deed in (page.__anext__, page.aclose):
+            await deed()
+            told.append(await anext(phone))
+        await phone.aclose()
+        return ['"led": true' in one for one in told[1:]]
+
+    with start_blocking_portal() as portal:
+        assert portal.call(listen) == [False, True, False]
+
+
 def test_one_vote_a_phone_until_the_answer(room):
     room.streams.update([ME, YOU])
     room.ask(KEEP)

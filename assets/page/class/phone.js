@@ -116,7 +116,8 @@ export function mount(element, props, player, playerProps, handlers) {
   }
 
   function paintHead() {
-    part.state.textContent = view.problem || (view.following ? labels.following : labels.own);
+    const followed = view.state?.led === false ? labels.alone : labels.following;
+    part.state.textContent = view.problem || (view.following ? followed : labels.own);
     part.state.classList.toggle("sd-wrong", Boolean(view.problem));
     part.toggle.textContent = view.following ? labels.leave : labels.follow;
   }
@@ -142,15 +143,15 @@ export function mount(element, props, player, playerProps, handlers) {
       );
       scrollTo({ top: 0 });
     }
-    part.choices.hidden = Boolean(answer);
+    part.answers.toggleAttribute("data-revealed", Boolean(answer));
     [...part.choices.children].forEach((node, i) => node.setAttribute("aria-pressed", String(i === vote)));
-    part.bars.replaceChildren(...(answer ? createBars(worded.choices, counts, answer.right, vote) : []));
+    const shownCounts = counts || worded.choices.map(() => 0); // before the answer, the bars only keep their place
+    part.bars.replaceChildren(...createBars(worded.choices, shownCounts, answer ? answer.right : -1, vote));
     const isRight = vote === answer?.right,
       verdict = html("b", { class: isRight ? "sd-cl-hit" : "sd-cl-miss" }, isRight ? labels.right : labels.wrong);
-    part.why.replaceChildren(
-      ...(vote == null ? [] : answer ? [verdict, labels.right.endsWith("。") ? "" : " "] : [labels.voted]),
-      ...(answer ? worded.why(answer) : []),
-    );
+    const next = vote == null ? labels.choose : vote === view.state.vote ? labels.voted : labels.sending,
+      judged = vote == null ? [] : [verdict, labels.right.endsWith("。") ? "" : " "];
+    part.why.replaceChildren(...(answer ? [...judged, ...worded.why(answer)] : [next]));
   }
 
   /* Sends one vote at a time. If the pupil chooses again meanwhile, sends the last choice next. */
@@ -172,6 +173,12 @@ export function mount(element, props, player, playerProps, handlers) {
   }
 
   part.toggle.onclick = toggleFollowing;
+  const setProblem = (/** @type {string} */ problem) => {
+    view.problem = problem;
+    paintHead();
+  };
+  addEventListener("offline", () => setProblem(labels.lost));
+  addEventListener("online", () => setProblem(""));
   player.addEventListener("sd-drawn", ring);
   player.addEventListener(
     "keydown",

@@ -82,7 +82,8 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
       return {
         text: [entry.ask],
         choices: entry.choices,
-        why: (/** @type {{ right: number }} */ { right }) => [html("b", {}, entry.choices[right]), ": ", entry.why],
+        why: (/** @type {{ right: number }} */ { right }) =>
+          fillTemplate(labels.quiz, { right: figure(entry.choices[right]), why: entry.why }),
       };
     if (kind === "count")
       return {
@@ -91,9 +92,10 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
         why: (/** @type {{ right: number }} */ { right }) => fillTemplate(labels.counted, { n: figure(right) }),
       };
     const [shownP, shownQ] = formatChances(p, q);
+    const token = () => html("mark", { class: "sd-cl-piece" }, formatPiece(piece));
     const values = {
       before: makeVisible(before),
-      piece: html("mark", { class: "sd-cl-piece" }, formatPiece(piece)),
+      piece: token(),
       p: shownP,
       q: shownQ,
     };
@@ -104,7 +106,7 @@ export function createQuestionTexts(/** @type {ClassTexts} */ texts, /** @type {
         const exact = acceptChance(p, q),
           [chance, coin] = u == null ? [formatChance(exact)] : formatApart(exact, u);
         return [
-          ...fillTemplate(labels.numbers, { ...values, chance: figure(chance) }),
+          ...fillTemplate(labels.numbers, { ...values, piece: token(), chance: figure(chance) }),
           u == null ? "" : fillText(stays ? labels.stays : labels.goes, { u: coin }),
         ];
       },

@@ -107,8 +107,12 @@ function mountPanel(element, props, player, secret) {
     Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
   document.addEventListener("click", ({ target }) => {
-    if (target instanceof Element && target.closest("#run")) part.invitation.open = false; // the whole stage is in view
+    if (target instanceof Element && target.closest(".sd-console")) part.invitation.open = false; // makes room
   });
+
+  /* On a small projector the open invitation takes the place of examples, settings and time: see `teacher.css`. */
+  const makeRoom = () => document.querySelector(".sd-race")?.toggleAttribute("data-inviting", part.invitation.open);
+  part.invitation.addEventListener("toggle", makeRoom);
 
   /* -- questions -- */
 
@@ -264,6 +268,7 @@ function mountPanel(element, props, player, secret) {
   part.reveal.onclick = reveal;
   part.done.onclick = () => postQuestion({ ask: null });
   part.panel.hidden = false;
+  makeRoom();
   player.dataset.led = "";
   for (const event of ["sd-drawn", "sd-run"]) player.addEventListener(event, send);
   player.addEventListener("sd-drawn", () => ringAsked(player, shownQuestion));

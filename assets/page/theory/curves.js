@@ -86,7 +86,7 @@ export function createCurves({
             measured: formatTimes(measured().speedup),
           })
         : formatTimes(current),
-      alignsEnd = pointX > left + plotWidth - 170;
+      alignsEnd = pointX > left + Math.max(plotWidth - 170, plotWidth / 2);
     if (best) chart.append(svgDot(x(best), y(speedupAt(best)), 4.5, "sd-dot-b"));
     if (best && Math.abs(best - settings.k) > 1)
       chart.append(

@@ -79,7 +79,8 @@ def test_a_question_at_the_end_of_a_run_goes_back_by_itself_and_stays_in_sight(t
     wait_for(teacher, "done")
     end = moment(teacher)["t"]
     inside = "node => node.getBoundingClientRect().top >= 0 && node.getBoundingClientRect().bottom <= innerHeight"
-    assert part(teacher, "play").evaluate(inside)  # below the invitation, too
+    lanes, transport = (teacher.locator(one).bounding_box() for one in (".sd-lanes", ".sd-transport"))
+    assert lanes["y"] + lanes["height"] <= transport["y"] <= 720 - transport["height"]  # below the invitation, too
     panel = teacher.locator(".sd-class")
     expect(panel.locator("nav a")).to_have_count(len(LANGUAGES))
     for dark in (True, False):
@@ -154,7 +155,9 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     assert [len({box[side] for box in boxes}) for side in "xy"] == [2, 2]
     sizes = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
     assert min(teacher.locator(".sd-class .sd-cl-choice").evaluate_all(sizes)) >= 22  # the back row reads them
+    below = phone.locator("#run").bounding_box()["y"]
     phone.locator("#class [data-part=choices] button").first.click()
+    expect(phone.locator("#class [data-part=why]")).to_contain_text("Counted.")
     expect(teacher.locator(".sd-class [data-part=votes]")).to_have_text("1 vote")
     assert teacher.locator(".sd-class .sd-cl-bar").count() == 0  # votes that can be seen would steer the others
     height = teacher.locator(".sd-class").bounding_box()["height"]
@@ -166,8 +169,10 @@ def test_a_phone_follows_and_votes(teacher, open_phone):
     assert teacher.locator(".sd-class").bounding_box()["height"] == height
     assert min(teacher.locator(".sd-class :is([data-part=why], [data-part=votes])").evaluate_all(sizes)) >= 18
     expect(teacher.locator(".sd-class [data-part=why] b")).to_have_count(1)
+    expect(teacher.locator(".sd-class mark")).to_have_count(2)  # the token, in the question and before its answer
     expect(phone.locator("#class .sd-cl-own")).to_contain_text("yours")
-    last, told = (phone.locator(f"#class [data-part={one}]").bounding_box() for one in ("bars", "why"))
+    assert phone.locator("#run").bounding_box()["y"] == below  # nothing jumps
+    last, told = (phone.locator(f"#class [data-part={one}]").bounding_box() for one in ("answers", "why"))
     assert told["y"] - last["y"] - last["height"] >= 10
     expect(phone.locator(".sd-legend [data-of=accepted]")).to_be_visible()
     expect(phone.locator("#class [data-part=why]")).to_contain_text("min(1, p/q) = min(1, ")
