@@ -40,7 +40,7 @@ SHOWN = {
     ),
     "S15 domain and temperature": "part:theory/theory.heat text:methods.domains.facts file:assets/results/methods.json",
     "S16 the memory wall": "part:theory/theory.roof text:theory.wall.measured file:assets/hardware.json",
-    "S17 where it is used": "text:guide.practice.uses text:theory.labels.edge text:theory.longer.wins",
+    "S17 where it is used": "text:guide.practice.uses text:theory.labels.edge",
     "S18 one tokenizer": "text:methods.questions.tokenizer file:specdec/families/published.py",
     "S19 times": "text:player.define.ttft text:player.define.tpot",
     "S20 engines": "text:guide.practice.notes.vllm text:guide.practice.notes.tgi text:guide.practice.notes.llama_cpp "
