@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal, ROUND_HALF_UP
+from itertools import product
 from statistics import geometric_mean
 from typing import Any
 
@@ -15,7 +17,12 @@ from .text import ASSETS, of_drafters, read_json, strings
 RESULTS = ASSETS / "results"
 BLUE = "#0072b2"  # of named marks in the chart
 GREY = "#94a3b8"  # of the others
-NAMED = 3  # how many of the fastest marks the chart names
+LEFT = 0.8  # tokens per cycle, where the chart begins
+HEIGHT = 384  # pixels, of the chart's frame
+WIDTHS = (210, 640, 1500)  # pixels, of its frame: on a phone, on a tablet, at most
+UP, ACROSS = {"middle": 0, "top": 1, "bottom": -1}, {"left": -1, "right": 1, "center": 0}
+# The sides of a mark where its name can stand, the best first: how far up and across.
+SIDES = {f"{v} {h}": (up, right) for v, up in UP.items() for h, right in ACROSS.items() if up or right}
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
@@ -24,6 +31,7 @@ NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
 WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
 HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the prompts, with their rows' weights
 Row = dict[str, Any]
+Point = tuple[float, float]
 
 
 def reports() -> list[dict[str, Any]]:
@@ -103,78 +111,109 @@ def chart(rows: list[Row], temperature: float) -> Any:
         label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
         side = "middle right" if end == right else "top center"
         figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", textposition=side, **label)
-    here = [row for row in rows if row["temperature"] == temperature]
-    named = outermost(here)
-    names = [f"{method(row['drafter'])} · {domain(row['domain'])}" for row in here]
-    above = ["top" if row in named[:NAMED] else "bottom" for row in here]
-    beside = ["left" if row["tau"] > 0.6 * right else "right" for row in here]
-    figure.add_scatter(
-        x=[row["tau"] for row in here],
-        y=[row["measured_speedup"] for row in here],
-        customdata=names,
-        hovertemplate="%{customdata}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
-        text=[name if row in named else "" for name, row in zip(names, here, strict=True)],
-        textposition=list(map(" ".join, zip(above, beside, strict=True))),
-        mode="markers+text",
-        cliponaxis=False,
-        marker={"color": [BLUE if row in named else GREY for row in here], "size": 9},
+    here = sorted((row for row in rows if row["temperature"] == temperature), key=lambda row: -row["measured_speedup"])
+    names = [f"\u00a0{method(row['drafter'])} · {domain(row['domain'])}\u00a0" for row in here]
+    firsts = sorted({row["drafter"]: i for i, row in reversed(list(enumerate(here)))}.values())
+    named = places(
+        [((row["tau"] - LEFT) / (right - LEFT), row["measured_speedup"] / top) for row in here], names, firsts
     )
+    ends = {0, len(here) - 1} & named.keys()  # named on a phone, too; styles hide the last trace there
+    common = {"x": [row["tau"] for row in here], "y": [row["measured_speedup"] for row in here], "cliponaxis": False}
+    common["textposition"] = [named[i][1] if i in named else "top center" for i in range(len(here))]
+    for shown_names, opacity in ((ends, 1), (named.keys() - ends, 0)):
+        figure.add_scatter(
+            text=[named[i][0] if i in shown_names else "" for i in range(len(here))],
+            mode="markers+text",
+            marker={"color": [BLUE if i in named else GREY for i in range(len(here))], "size": 9, "opacity": opacity},
+            customdata=names,
+            hovertemplate="%{customdata}: %{y:.2f}×, τ %{x:.2f}<extra></extra>" if opacity else None,
+            hoverinfo=None if opacity else "skip",
+            **common,
+        )
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False, "title": {"font": {"size": 13}}}
     return figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 13},
-        height=460,
+        height=HEIGHT + 76,
         margin={"l": 48, "r": 48, "t": 24, "b": 52},
         showlegend=False,
-        xaxis=axis | {"title_text": words["x"], "range": [0.8, right]},
+        xaxis=axis | {"title_text": words["x"], "range": [LEFT, right]},
         yaxis=axis | {"title_text": words["y"], "range": [0, top]},
     )
 
 
-def outermost(rows: list[Row]) -> list[Row]:
-    """List the rows that the chart names, none as high as another: the fastest, the dearest cycles, the slowest."""
-    fastest_first = sorted(rows, key=lambda row: -row["measured_speedup"])
-    dearest_first = sorted(rows, key=lambda row: row["measured_speedup"] / row["tau"])
-    height = fastest_first[0]["measured_speedup"] / 16  # of a name
-    named: list[Row] = []
-    for ranked, count in ((fastest_first, NAMED), (dearest_first, NAMED + 2), (fastest_first[-1:], NAMED + 3)):
-        for row in ranked:
-            is_apart = all(abs(row["measured_speedup"] - one["measured_speedup"]) > height for one in named)
-            if len(named) < count and is_apart:
-                named.append(row)
+def places(marks: list[Point], names: list[str], some: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Map the fastest mark (the first), the slowest and `some` to a name and its side, where no mark, name or edge is.
+
+    What finds no room gets none. The first and the last have room on a phone, perhaps on two lines.
+    """
+    named: dict[int, tuple[str, str]] = {}
+    ends = (0, len(marks) - 1)
+    for i in dict.fromkeys((*ends, *some)):
+        texts = (names[i], names[i].replace(" · ", "<br>")) if i in ends else names[i : i + 1]
+        widths = WIDTHS if i in ends else WIDTHS[1:]
+        for place in product(texts, SIDES):
+            if all(has_room(marks, {**named, i: place}, i, width) for width in widths):
+                named[i] = place
+                break
     return named
 
 
-def findings(rows: list[Row]) -> list[str]:
-    """Say which methods are most often fastest, pay on few texts, or are slow, and if α decides, as the tables show."""
+def has_room(marks: list[Point], named: dict[int, tuple[str, str]], i: int, width: int) -> bool:
+    """Return whether the name of mark `i` covers nothing in a frame of this width. Marks are shares of the frame."""
+    dots = [(x * width, y * HEIGHT) for x, y in marks]
+    edges = {j: box(*dots[j], *place) for j, place in named.items()}
+    left, right, low, high = edges.pop(i)
+    inside = min(left, low) >= 0 and right <= width and high <= HEIGHT
+    covers_mark = any(left - 6 < x < right + 6 and low - 6 < y < high + 6 for x, y in dots)
+    return (
+        inside
+        and not covers_mark
+        and not any(left < b and a < right and low < d and c < high for a, b, c, d in edges.values())
+    )
+
+
+def box(x: float, y: float, name: str, side: str) -> tuple[float, float, float, float]:
+    """Return the left, right, lower and upper edge in pixels of a name beside a mark."""
+    texts, gap = name.split("<br>"), 7
+    length = max(sum(14 if ord(letter) > 0x2E80 else 7 for letter in text.strip()) for text in texts)
+    height = 17 * len(texts)
+    up, across = SIDES[side]
+    left, low = x + across * gap + (across - 1) * length / 2, y + up * gap + (up - 1) * height / 2
+    return left, left + length, low, low + height
+
+
+def findings(rows: list[Row], temperature: float) -> list[str]:
+    """Say which methods are most often fastest, pay on few texts, or are slow, and if α decides, as a table shows."""
     words = strings("methods")["findings"]
-    by_place: dict[tuple[float, str], list[Row]] = {}
+    rows = [row for row in rows if row["temperature"] == temperature]
+    by_kind: dict[str, list[Row]] = {}
     for row in rows:
-        by_place.setdefault((row["temperature"], row["domain"]), []).append(row)
-    wins = Counter(row["drafter"] for here in by_place.values() for row in fastest(here)).most_common()
-    most = [(name, count) for name, count in wins if count > len(by_place) / 2] or wins[:1]
+        by_kind.setdefault(row["domain"], []).append(row)
+    wins = Counter(row["drafter"] for here in by_kind.values() for row in fastest(here)).most_common()
+    most = [(name, count) for name, count in wins if count > len(by_kind) / 2] or wins[:1]
     winners = words["comma"].join(words["place"].format(method=method(name), count=count) for name, count in most)
-    texts = [words["best"].format(total=len(by_place), places=winners)]
+    texts = [words["best"].format(total=len(by_kind), places=winners)]
     for kinds, names in narrow(rows).items():
         listed = {"kinds": words["comma"].join(map(domain, kinds)), "methods": words["comma"].join(map(method, names))}
         texts.append(words["only"].format(**listed))
     slow = [row for row in rows if shown(row["measured_speedup"]) < 1.0]
     if slow:
         worst = min(slow, key=lambda row: row["measured_speedup"])
-        figures = {"temperature": at(worst["temperature"]), "value": f"{shown(worst['measured_speedup']):.2f}"}
-        texts.append(words["slower"].format(count=len(slow), total=len(rows), **in_words(worst), **figures))
+        value = f"{shown(worst['measured_speedup']):.2f}"
+        texts.append(words["slower"].format(count=len(slow), total=len(rows), **in_words(worst), value=value))
     else:
         texts.append(words["none_slower"].format(total=len(rows)))
-    beaten = sum(not alpha_wins(here) for here in by_place.values())
-    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(by_place)))
+    beaten = sum(not alpha_wins(here) for here in by_kind.values())
+    texts.append(words["slower_alone" if beaten else "always_wins"].format(count=beaten, total=len(by_kind)))
     return texts
 
 
 def narrow(rows: list[Row]) -> dict[tuple[str, ...], list[str]]:
-    """Map kinds of text, at most half of all, to the methods that reach `GAIN` at some temperature on these alone."""
-    special: dict[tuple[str, ...], list[str]] = {}
+    """Map kinds of text, at most half of all, to the methods that reach `GAIN` on these alone."""
     kinds = dict.fromkeys(row["domain"] for row in rows)
+    special: dict[tuple[str, ...], list[str]] = {}
     for drafter in dict.fromkeys(row["drafter"] for row in rows):
         here = [row for row in rows if row["drafter"] == drafter]
         pays = {row["domain"] for row in here if shown(row["measured_speedup"]) >= GAIN}

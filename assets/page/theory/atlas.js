@@ -213,8 +213,13 @@ export function createAtlas(page, claims, { places: rows, predictions }) {
         {},
         createBar(words.claimed, workOut(claim).speedups, most, "sd-th-theirs"),
         createBar(words.expected, expectAt(claim, place)?.speedups ?? null, most, "sd-th-yours"),
-        html("p", {}, judge(claim)),
-        html("p", {}, expectation(claim, place)),
+        html(
+          "details",
+          { class: "sd-th-more" },
+          html("summary", {}, words.account),
+          html("p", {}, judge(claim)),
+          html("p", {}, expectation(claim, place)),
+        ),
       ),
     );
   }

@@ -5,7 +5,7 @@ import { svgText, svgLine } from "#page/race/svg.js";
 import { fillText, joinSentences } from "#page/race/text.js";
 import { toFixed, clamp } from "#page/race/format.js";
 import { expectedTokens, bestK } from "#page/theory/formulas.js";
-import { formatTimes, range } from "#page/theory/format.js";
+import { formatTimes, range, formatSmall } from "#page/theory/format.js";
 import { svgPath, svgDot, svgDiamond, drawTicks } from "#page/theory/axes.js";
 
 export const LARGEST_K = 16, // tokens of the longest draft
@@ -144,9 +144,9 @@ export function createCurves({
       cost = settings.c + checkCost(k + 1) - checkCost(k),
       values = {
         next: k + 1,
-        brings: toFixed(gained, 3),
-        costs: toFixed(cost, 3),
-        rate: cost ? toFixed(gained / cost) : "∞",
+        brings: formatSmall(gained),
+        costs: formatSmall(cost),
+        rate: cost ? formatSmall(gained / cost) : "∞",
         now: toFixed(speedupAt(k)),
       };
     const verdict = fillText(gained > cost * speedupAt(k) ? texts.longer.pays : texts.longer.loses, values);

@@ -17,6 +17,7 @@ import { createAtlas } from "#page/theory/atlas.js";
 import { whenPlayerReady } from "#page/shared/arrival.js";
 
 const EXAMPLE = { alpha: 0.8, k: 4, c: 0.1, v: 1, o: 0 }; // c, v, o in plain steps
+const PRESETS = { example: EXAMPLE, small: { ...EXAMPLE, alpha: 0.3, k: 6 } };
 
 function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ props, /** @type {Player} */ player) {
   const texts = JSON.parse(props.words),
@@ -146,6 +147,10 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     part.here.textContent = isLive ? texts.labels.here : texts.shown;
     part.here.disabled = !measured;
     part.here.setAttribute("aria-pressed", String(settings.usesRun));
+    for (const [name, values] of Object.entries(PRESETS)) {
+      const isSet = !settings.usesRun && Object.entries(values).every(([key, value]) => settings[key] === value);
+      part[name].setAttribute("aria-pressed", String(isSet));
+    }
     part.units.textContent = joinSentences(texts.units, !measured && texts.no_run);
     const speedupNow = speedupAt(settings.k),
       values = {
@@ -176,8 +181,8 @@ function mountTheory(/** @type {HTMLElement} */ element, /** @type {Props} */ pr
     },
   );
   part.here.onclick = andAnnounce(useMeasured);
-  part.example.onclick = andAnnounce(() => setValues({ ...EXAMPLE, costGrows: false }));
-  part.small.onclick = andAnnounce(() => setValues({ ...EXAMPLE, alpha: 0.3, k: 6, costGrows: false }));
+  for (const [name, values] of Object.entries(PRESETS))
+    part[name].onclick = andAnnounce(() => setValues({ ...values, costGrows: false }));
   player.addEventListener("sd-run", () => root.clientWidth && readRun());
   new ResizeObserver(measureWidths).observe(root); // also notices an opened fold, which changes the height
   measureWidths();

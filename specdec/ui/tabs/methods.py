@@ -37,7 +37,7 @@ def build(tab: gr.Tab) -> None:
                 table(target(report), words["table"]["columns"], results.cells(report["rows"]))
     with gr.Column(elem_classes="sd-methods sd-own"):
         title(words["own"]["title"], level="h3")
-        lines([words["own"]["text"]], elem_classes="sd-about")
+        lines(["`specdec bench --target TARGET --draft DRAFT`", words["own"]["text"]], elem_classes="sd-about")
 
 
 def measured(report: dict[str, Any], *names: str) -> None:
@@ -65,7 +65,11 @@ def measured(report: dict[str, Any], *names: str) -> None:
             gr.HTML(html_template=place, apply_default_css=False, elem_classes="sd-recorded-badge")
         with gr.Column(scale=1, min_width=280):
             title(words["findings"], level="h3")
-            lines(results.findings(rows), elem_classes="sd-findings", elem_id=names[1] if names else None)
+            with gr.Column(elem_id=names[1] if names else None):
+                for value in results.temperatures(rows):
+                    lines(results.findings(rows, value), elem_classes="sd-findings")
+            if names:
+                lines([words["default"]], elem_classes="sd-about")
 
 
 def choice(temperature: float) -> str:

@@ -180,10 +180,28 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, toy_eng
     expect(page.locator("#methods .js-plotly-plot").filter(visible=True)).to_have_count(1)  # the chart of this choice
     expect(page.locator("#arena [data-near]")).to_have_text(["1.10"])  # 1.05 to 1.20 reaches it
     expect(page.locator(".sd-recorded-badge .sd-badge").first).to_have_text("Recorded")
-    assert "of 4 pairs of text and temperature: Draft model (3)" in page.inner_text("#findings")
+    assert "of 2 kinds of text: Draft model (2)" in page.inner_text("#findings")  # of this choice
     open_fold(page, "How each method drafts")
     cards = len(of_drafters("card"))
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
+
+
+COVERED = """() => [...document.querySelectorAll("#methods .sd-plot")].flatMap((plot) => {
+    const boxes = (css) => [...plot.querySelectorAll(css)].map((node) => [node, node.getBoundingClientRect()]),
+        names = boxes(".textpoint text").filter(([node, { width }]) => width && node.textContent),
+        reach = (a, b) => Math.min(a.right, b.right) > Math.max(a.left, b.left)
+            && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top);
+    return names.flatMap(([name, box], i) => [...names.slice(i + 1), ...boxes(".point")]
+        .filter(([, other]) => reach(box, other)).map(([other]) => [name.textContent, other.textContent]));
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_no_name_in_the_chart_covers_a_mark_or_a_name(open_page, width):
+    page = open_page(width)
+    press_tab(page, "methods")
+    expect(page.locator("#methods .sd-plot .point").first).to_be_attached()
+    assert page.evaluate(COVERED) == []
 
 
 def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the_costs_of_a_place(page):
@@ -206,9 +224,12 @@ def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the
     expect(part("measured")).to_contain_text("1.44×")
     expect(part("measuredsay")).to_contain_text("this share was kept: ")
     assert "this run" in part("table").inner_text()
+    page.get_by_role("button", name="A poor draft").click()
+    expect(part("longer")).to_contain_text("power 7 = 0.00022 tokens more, for 0.1 steps more. That is 0.0022 tokens")
     page.get_by_role("button", name="A good draft").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
     assert part("announce").inner_text() == part("headline").inner_text()
+    expect(page.get_by_role("button", name="A good draft")).to_have_attribute("aria-pressed", "true")
     assert "measured" not in part("curves").inner_text()
     part("alpha").fill("0.05")
     expect(part("headline")).to_contain_text("slower than plain decoding")
