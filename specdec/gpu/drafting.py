@@ -6,12 +6,13 @@ of a draft always reads the same number of last tokens, even those that it has r
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..drafters.base import NoDrafter
+from ..drafters.adaptive import AdaptiveDrafter
+from ..drafters.base import Drafter, NoDrafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from ..drafters.early_exit import EarlyExitDrafter
@@ -20,18 +21,6 @@ from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
 from ..models.reduced import ReducedDraft
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
-
-# What drafts: a model, heads, the target's first layers (an int: how many), prompt lookup, or nothing.
-DraftSource = Transformer | MedusaHeads | Eagle3Head | int | Literal["lookup"] | None
-# Class of drafter -> function that returns its source of drafts. Other classes, also subclasses, draft on the host.
-SOURCES: dict[type, Callable[[Any], DraftSource]] = {
-    NoDrafter: lambda drafter: None,
-    PromptLookupDrafter: lambda drafter: "lookup",
-    DraftModelDrafter: lambda drafter: drafter.model,
-    EarlyExitDrafter: lambda drafter: drafter.view.exit_layer,
-    MedusaDrafter: lambda drafter: drafter.heads,
-    Eagle3Drafter: lambda drafter: drafter.head,
-}
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class Text:
 
 
 class Steps:
-    """Computes the logits of a draft.
+    """Computes the logits of a draft with `source`, the drafter's weights, if it has any.
 
     When a draft begins, all tokens before the text's last `reach` must have been read; after cycles without a draft,
     `catch_up` reads them. `ids[i]` is the target's id of token i of the draft's vocabulary.
@@ -55,8 +44,8 @@ class Steps:
     reach: int
     ids: Tensor  # [V of the draft], where V is the size of the vocabulary
 
-    def __init__(self, text: Text) -> None:
-        self.text, self.k = text, text.depth
+    def __init__(self, text: Text, source: Any = None) -> None:
+        self.text, self.k, self.source = text, text.depth, source
         self.reach = len(text.tokens)  # by default, there is nothing to catch up
         self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
 
@@ -86,7 +75,7 @@ class DraftModelSteps(Steps):
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
-        super().__init__(text)
+        super().__init__(text, model)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
         if isinstance(model, ReducedDraft):
             self.ids = model.draft_vocabulary.ids
@@ -125,14 +114,12 @@ class EarlyExitSteps(Steps):
 class MedusaSteps(Steps):
     """Drafts all tokens at once, from the target's last hidden state."""
 
-    def __init__(self, text: Text, heads: MedusaHeads) -> None:
-        super().__init__(text)
-        self.heads = heads
+    source: MedusaHeads
 
     def logits(self, bucket: int, k: int) -> Iterator[Tensor]:
-        (tap,) = self.heads.taps
+        (tap,) = self.source.taps
         state = self.text.target.cache.states[tap].index_select(0, self.text.length - 2)
-        yield from self.heads.logits(state, k)[:, None]
+        yield from self.source.logits(state, k)[:, None]
 
 
 class Eagle3Steps(Steps):
@@ -143,7 +130,7 @@ class Eagle3Steps(Steps):
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
-        super().__init__(text)
+        super().__init__(text, head)
         self.head, self.decoder = head, StaticDecoder(head.decoder, len(text.tokens))
         self.reach, self.ids = self.k + 1, head.draft_vocabulary.ids
 
@@ -180,33 +167,36 @@ class Eagle3Steps(Steps):
         return self.head.carried(self.decoder.run_layers(stream, start, bucket, normed_input=normed))
 
 
-def depth_of(draft: DraftSource, k: int) -> int:
-    """Return how many tokens `draft` can draft, at most `k`. Each of Medusa's heads drafts one token."""
-    if draft is None:
-        return 0
-    return min(k, draft.count) if isinstance(draft, MedusaHeads) else k
+@dataclass(frozen=True)
+class Draft:
+    """What drafts on the device, and what it needs of the target's decoder. Equal drafts can use the same runner."""
+
+    k: int  # a cycle drafts at most this many tokens
+    steps: type[Steps] | None = None  # None: prompt lookup, which has no logits
+    source: Any = None
+    taps: tuple[int, ...] = ()
+    exit_layer: int = 0
 
 
-def target_for(draft: DraftSource, target: Transformer, capacity: int) -> StaticDecoder:
-    """Make a decoder of the target that stores the hidden states that `draft` needs."""
-    if isinstance(draft, int):
-        return StaticDecoder(target, capacity, exit_layer=draft)
-    return StaticDecoder(target, capacity, draft.taps if isinstance(draft, MedusaHeads | Eagle3Head) else ())
+# Class of drafter -> its draft of at most `k` tokens. Other classes, also subclasses, draft on the host.
+DRAFTS: dict[type, Callable[[Any, int], Draft]] = {
+    NoDrafter: lambda drafter, k: Draft(0),
+    PromptLookupDrafter: lambda drafter, k: Draft(k),
+    DraftModelDrafter: lambda drafter, k: Draft(k, DraftModelSteps, drafter.model),
+    EarlyExitDrafter: lambda drafter, k: Draft(k, EarlyExitSteps, exit_layer=drafter.view.exit_layer),
+    MedusaDrafter: lambda drafter, k: Draft(k, MedusaSteps, drafter.heads, drafter.heads.taps),
+    Eagle3Drafter: lambda drafter, k: Draft(k, Eagle3Steps, drafter.head, drafter.head.taps),
+}
 
 
-def steps_of(draft: DraftSource, text: Text) -> Steps | None:
-    """Make the `Steps` for `draft`; None for prompt lookup, which has no logits, and for no draft."""
-    if draft is None or draft == "lookup":
-        return None
-    if isinstance(draft, Transformer):
-        return DraftModelSteps(text, draft)
-    if isinstance(draft, MedusaHeads):
-        return MedusaSteps(text, draft)
-    if isinstance(draft, Eagle3Head):
-        return Eagle3Steps(text, draft)
-    if isinstance(draft, int):
-        return EarlyExitSteps(text)
-    raise TypeError(f"a {type(draft).__name__} has no steps on the device")
+def inner_of(drafter: Drafter) -> Drafter:
+    return drafter.inner if type(drafter) is AdaptiveDrafter else drafter
+
+
+def draft_of(drafter: Drafter, k: int) -> Draft:
+    """Return the draft of at most `k` tokens, no more than `drafter.deepest`. Only drafters in `DRAFTS` have one."""
+    inner = inner_of(drafter)
+    return DRAFTS[type(inner) if k else NoDrafter](inner, k)
 
 
 def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,6 @@ import torch
 
 from .. import describe
 from ..drafters.adaptive import AdaptiveDrafter
-from ..drafters.base import Drafter
 from ..drafters.draft_model import DraftModelDrafter
 from ..events import Position
 from ..host import HostExecutor
@@ -24,7 +23,7 @@ from ..sampling import residual, Sampler
 from ..task import CycleResult, Task
 from ..verify import RejectionSampling
 from .accept import Record
-from .drafting import depth_of, DraftSource, SOURCES
+from .drafting import draft_of, DRAFTS, inner_of
 from .graphs import aligned, bucket_for
 from .runner import DeviceRunner
 
@@ -35,12 +34,12 @@ def target_of(task: Task) -> object:
 
 def reason_against(task: Task) -> str:
     """Return why no `DeviceRunner` can run `task`; "" if one can."""
-    drafter, target = inner_of(task), target_of(task)
+    drafter, target = inner_of(task.drafter), target_of(task)
     if not isinstance(target, Transformer):
         return "only our own decoder runs on the device"
     if type(task.rule) is not RejectionSampling:
         return f"{task.rule.name} is judged on the host"
-    if type(drafter) not in SOURCES:
+    if type(drafter) not in DRAFTS:
         return f"{drafter.name} drafts on the host"
     if isinstance(drafter, DraftModelDrafter):
         if not isinstance(drafter.model, Transformer):
@@ -50,19 +49,9 @@ def reason_against(task: Task) -> str:
     return ""
 
 
-def inner_of(task: Task) -> Drafter:
-    return task.drafter.inner if type(task.drafter) is AdaptiveDrafter else task.drafter
-
-
-def draft_of(task: Task) -> DraftSource:
-    drafter = inner_of(task)
-    source = SOURCES.get(type(drafter))
-    return source(drafter) if source and task.k else None
-
-
 def capacity(task: Task) -> int:
     """Return the text's greatest length, rounded up so that similar runs share graphs."""
-    context, beyond = task.target.context, depth_of(draft_of(task), task.k) + 1
+    context, beyond = task.target.context, draft_of(task.drafter, task.depth).k + 1
     needed = min(context, len(task.prompt) + task.params.max_tokens)
     return min(context, bucket_for(needed + beyond, aligned(context + beyond)) - beyond)
 
@@ -156,16 +145,16 @@ class CudaExecutor:
 
 def key_of(task: Task) -> tuple[object, ...]:
     """Return the key of the `DeviceRunner` that `task` needs. Tasks with equal keys can use one in turn."""
-    params, draft = task.params, draft_of(task)
+    params, draft = task.params, draft_of(task.drafter, task.depth)
     sampling = params.temperature, params.top_k, params.top_p
-    return target_of(task), draft, depth_of(draft, task.k), capacity(task), sampling, task.details
+    return target_of(task), draft, capacity(task), sampling, task.details
 
 
 def new_runner(task: Task) -> DeviceRunner:
     """Make a `DeviceRunner`. If memory runs out, drop the idle ones and try once more."""
-    target, draft = target_of(task), draft_of(task)
+    target, draft = target_of(task), draft_of(task.drafter, task.depth)
     assert isinstance(target, Transformer)
-    make = functools.partial(DeviceRunner, target, draft, task.k, capacity(task), task.params, details=task.details)
+    make = functools.partial(DeviceRunner, target, draft, capacity(task), task.params, details=task.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
     release_memory(task.resources)

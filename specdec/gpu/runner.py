@@ -18,8 +18,8 @@ from ..models.transformer import Transformer
 from ..sampling import probabilities
 from ..types import SamplingParams
 from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
-from .drafting import depth_of, DraftSource, look_up, steps_of, target_for, Text
-from .graphs import aligned, bucket_for, Graphs
+from .drafting import Draft, look_up, Text
+from .graphs import aligned, bucket_for, Graphs, StaticDecoder
 
 MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle, in this order
 
@@ -40,33 +40,32 @@ class HostEvent:
 class DeviceRunner:
     """Decodes texts of up to `capacity` tokens with one target and its draft, one text at a time.
 
-    A cycle drafts at most `k` tokens; with Medusa, at most one for each head. Temperature, top-k and top-p of `params`
-    are fixed in the graphs. Raises ValueError if the draft model's context is shorter than `capacity`.
+    Temperature, top-k and top-p of `params` are fixed in the graphs. Raises ValueError if the draft model's context is
+    shorter than `capacity`.
     """
 
     @torch.inference_mode()
     def __init__(
         self,
         target: Transformer,
-        draft: DraftSource,
-        k: int,
+        draft: Draft,
         capacity: int,
         params: SamplingParams,
         test: Test = ratio,
         details: bool = False,  # whether each cycle also copies its distributions to the host
     ) -> None:
-        if isinstance(draft, Transformer) and draft.context < capacity:
-            raise ValueError(f"the draft model reads at most {draft.context} tokens")
-        k = depth_of(draft, k)
+        if isinstance(draft.source, Transformer) and draft.source.context < capacity:
+            raise ValueError(f"the draft model reads at most {draft.source.context} tokens")
+        k = draft.k
         self.k, self.params, self.test = k, params, test
         self.capacity, size = capacity, aligned(capacity + k + 1)  # the last draft can reach beyond the end
         device = target.device
-        self.target = target_for(draft, target, size)
+        self.target = StaticDecoder(target, size, draft.taps, draft.exit_layer)
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: usable drafts
         self.drafted = torch.zeros_like(self.text[:k])
         self._text_state = Text(self.text, self.length, self.drafted, self.target, k)
-        self.steps = steps_of(draft, self._text_state)
+        self.steps = draft.steps(self._text_state, draft.source) if draft.steps else None
         self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # random, a row per text length
         self.sound = torch.ones(1, dtype=torch.bool, device=device)  # whether the draft's logits are finite
         dtype = torch.float64 if target.dtype == torch.float64 else torch.float32  # of distributions

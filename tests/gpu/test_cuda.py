@@ -25,8 +25,8 @@ from specdec.drafters.medusa import MedusaDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Failed, Finished
 from specdec.families import zoo
-from specdec.gpu import graphs, lane
-from specdec.gpu.drafting import depth_of, DraftSource
+from specdec.gpu import graphs
+from specdec.gpu.drafting import draft_of
 from specdec.gpu.runner import DeviceRunner
 from specdec.host import HostExecutor
 from specdec.lanes import race
@@ -62,13 +62,12 @@ def filled() -> list[torch.Tensor]:
     return taken
 
 
-def parts(kind: str) -> tuple[Transformer, DraftSource, list[int]]:
+def parts(kind: str) -> tuple[Transformer, Any, list[int]]:
     if kind in DRAFTS:
         target, drafts = toy()
         return target, drafts[kind], TEXT
     model = lean_on("cuda")
-    drafts = {"none": None, "model": model, "lookup": "lookup"}
-    return model, drafts[kind], PROMPT
+    return model, model, PROMPT
 
 
 SHARED = Resources()
@@ -89,8 +88,7 @@ def task_of(kind: str, params: SamplingParams) -> Task:
 
 
 def runner_of(kind: str, params: SamplingParams, end: int) -> DeviceRunner:
-    target, draft, _ = parts(kind)
-    return DeviceRunner(target, draft, 4, end, params)
+    return DeviceRunner(parts(kind)[0], draft_of(task_of(kind, params).drafter, 4), end, params)
 
 
 @contextmanager
@@ -131,7 +129,7 @@ def nothing_waits() -> Iterator[None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_replayed_graphs_write_the_plain_loops_text(kind: str, params: SamplingParams) -> None:
     task = task_of(kind, params)
-    table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, depth_of(lane.draft_of(task), task.k))
+    table = TableSampler(params.seed, len(task.prompt) + params.max_tokens, draft_of(task.drafter, task.depth).k)
     plain = ids(loop.generate(task, HostExecutor(task, table)))
     device = ids(race.run_task(task_of(kind, params)))
     assert plain == device
@@ -162,7 +160,7 @@ def test_bfloat16_runs_in_graphs_as_it_runs_eagerly(params: SamplingParams) -> N
     model = lean(FAMILIES["qwen3"], torch.bfloat16, "cuda")
     records = []
     for captured in (True, False):
-        runner = DeviceRunner(model, model, 3, 60, params)
+        runner = DeviceRunner(model, draft_of(DraftModelDrafter(model), 3), 60, params)
         runner.graphs.reason = "" if captured else "asked for"
         runner.begin(PROMPT, 60, 5)
         records.append([runner.run() for _ in range(5)])

@@ -14,8 +14,10 @@ from specdec.drafters.base import NoDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.gpu import graphs
+from specdec.gpu.drafting import draft_of
 from specdec.gpu.graphs import bucket_for, Graphs, StaticDecoder
 from specdec.gpu.runner import DeviceRunner
+from specdec.methods import METHODS
 from specdec.models.config import Config
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
@@ -87,10 +89,8 @@ def lane_of(kind: str) -> tuple[Any, Any]:
 
 
 def runner_of(kind: str, k: int, capacity: int, params: SamplingParams) -> DeviceRunner:
-    if kind in DRAFTS:
-        return DeviceRunner(TARGET, DRAFTS[kind], k, capacity, params)
-    by_kind: dict[str, Any] = {"none": None, "lookup": "lookup"}
-    return DeviceRunner(target(), by_kind[kind] if kind in by_kind else draft(kind == "like"), k, capacity, params)
+    _, drafter = lane_of(kind)
+    return DeviceRunner(TARGET if kind in DRAFTS else target(), draft_of(drafter, k), capacity, params)
 
 
 def prompt_of(kind: str, seed: int = 1) -> list[int]:
@@ -113,10 +113,6 @@ def repetitive(seed: int) -> list[int]:
     return [1, *phrase, rng.randrange(97), *phrase[:3], rng.randrange(97), *phrase]
 
 
-def test_medusa_drafts_as_many_as_it_has_heads() -> None:
-    assert runner_of("medusa", 7, 50, GREEDY).k == DRAFTS["medusa"].count == 4
-
-
 @pytest.mark.parametrize("kind", ["like", *DRAFTS])
 def test_what_a_broken_text_left_behind_does_no_harm(kind: str) -> None:
     runner = runner_of(kind, 3, 60, WARM)
@@ -134,24 +130,24 @@ def broken(kind: str) -> tuple[Transformer, Any]:
     if kind == "model":
         model = lean(LlamaConfig(**BASE))
         model.embedding = model.embedding * float("nan")
-        return target(), model
-    draft = drafts_on(TARGET)[kind]
+        return target(), DraftModelDrafter(model)
+    drafter = METHODS[kind].make(view_of(), drafts_on(TARGET)[kind], 60)
     if kind == "medusa":
-        draft.blocks = [(weight * float("nan"), bias) for weight, bias in draft.blocks]
+        drafter.heads.blocks = [(weight * float("nan"), bias) for weight, bias in drafter.heads.blocks]
     else:
-        draft.decoder.embedding = draft.decoder.embedding * float("nan")
-    return TARGET, draft
+        drafter.head.decoder.embedding = drafter.head.decoder.embedding * float("nan")
+    return TARGET, drafter
 
 
 @pytest.mark.parametrize("kind", ["model", "medusa", "eagle3"])
 def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
-    target, draft = broken(kind)
+    target, drafter = broken(kind)
     for params in (GREEDY, WARM):
-        runner = DeviceRunner(target, draft, 3, 60, params)
+        runner = DeviceRunner(target, draft_of(drafter, 3), 60, params)
         runner.begin(TOY_TEXT, 30, 3)
         record = runner.run()
         assert not record.sound and record.finite and record.drafted == ()
-        plain = DeviceRunner(target, None, 0, 60, replace(params))
+        plain = DeviceRunner(target, draft_of(NoDrafter(), 0), 60, replace(params))
         plain.begin(TOY_TEXT, 30, 3)
         if params is GREEDY:
             assert record.token == plain.run().token
@@ -160,14 +156,14 @@ def test_drafts_that_are_not_finite_do_not_count(kind: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     small = lean(LlamaConfig(**{**BASE, "max_position_embeddings": 32}))
     with pytest.raises(ValueError, match="reads at most 32"):
-        DeviceRunner(target(), small, 3, 60, GREEDY)
+        DeviceRunner(target(), draft_of(DraftModelDrafter(small), 3), 60, GREEDY)
     with pytest.raises(ValueError, match="do not fit"):
-        DeviceRunner(target(), None, 0, 20, GREEDY).begin(PROMPT, 21, 0)
+        DeviceRunner(target(), draft_of(NoDrafter(), 0), 20, GREEDY).begin(PROMPT, 21, 0)
 
 
 def test_synthetic_acceptance_is_as_asked() -> None:
     params, kept, judged = replace(WARM, max_tokens=110), 0, 0
-    runner = DeviceRunner(target(), draft(False), 4, 128, params, synthetic(0.8))
+    runner = DeviceRunner(target(), draft_of(DraftModelDrafter(draft(False)), 4), 128, params, synthetic(0.8))
     for seed in range(3):
         runner.begin(PROMPT, 121, seed)
         while runner.length.item() < 121:
@@ -221,7 +217,7 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_the_reason() -> None:
 
 
 def test_a_capture_without_room_ends_the_run() -> None:
-    runner = DeviceRunner(target(), None, 0, 60, GREEDY)
+    runner = DeviceRunner(target(), draft_of(NoDrafter(), 0), 60, GREEDY)
     runner.graphs = Refusing(torch.OutOfMemoryError)
     with pytest.raises(torch.OutOfMemoryError):
         runner.prepare(len(PROMPT), 40)

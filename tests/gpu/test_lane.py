@@ -20,7 +20,7 @@ from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
-from specdec.gpu.drafting import depth_of
+from specdec.gpu.drafting import draft_of
 from specdec.host import HostExecutor
 from specdec.lanes import race
 from specdec.models.device import Resources
@@ -49,7 +49,7 @@ def on_device(one: Task) -> Iterator[Event]:
 
 def table(one: Task) -> TableSampler:
     places = min(len(one.prompt) + one.params.max_tokens, one.target.context) + 1
-    return TableSampler(one.params.seed, places, depth_of(lane.draft_of(one), one.k))
+    return TableSampler(one.params.seed, places, draft_of(one.drafter, one.depth).k)
 
 
 def told(value: Any, figure: Callable[[float], Any] = float) -> Any:
@@ -205,6 +205,13 @@ def test_heads_and_exits_have_runners_of_their_own(monkeypatch) -> None:
     assert ids(on_device(deeper)) != first["early_exit"] and len(SHARED.idle) == len(DRAFTS) + 1
 
 
+def test_medusa_drafts_as_many_as_it_has_heads() -> None:
+    SHARED.idle.clear()
+    list(on_device(task("medusa", 7)))
+    (runner,) = SHARED.idle.values()
+    assert runner.k == MEDUSA.count == 4
+
+
 def test_a_closed_run_harms_no_other() -> None:
     SHARED.idle.clear()
     stream = on_device(task("like"))
@@ -217,14 +224,14 @@ def test_a_closed_run_harms_no_other() -> None:
 
 
 def test_a_broken_drafter_never_harms_the_text() -> None:
-    events = list(on_device(task("like", drafter=DraftModelDrafter(broken("model")[1]), params=GREEDY)))
+    events = list(on_device(task("like", drafter=broken("model")[1], params=GREEDY)))
     failures = only(events, Failed)
     assert [event.fatal for event in failures] == [False] * 3 and "switched off" in failures[-1].reason
     assert ids(events) == ids(on_device(task("none", params=GREEDY)))
 
 
 def test_a_broken_target_ends_the_run_with_the_reason() -> None:
-    *_, failed, end = on_device(task("none", target=broken("model")[1]))
+    *_, failed, end = on_device(task("none", target=broken("model")[1].model))
     assert isinstance(failed, Failed) and failed.fatal and "not finite" in failed.reason
     assert isinstance(end, Finished) and (end.reason, end.eager) == ("failed", "there is no CUDA device")
 
@@ -250,8 +257,8 @@ def test_what_the_device_cannot_do_the_plain_loop_does() -> None:
     ):
         assert reason in lane.reason_against(one)
     assert isinstance(list(race.run_task(block))[-1], Finished)
-    with pytest.raises(TypeError, match="a list has no steps"):
-        drafting.steps_of([], None)
+    with pytest.raises(KeyError):  # nothing that is not in the table drafts in any other's way
+        draft_of(block.drafter, 4)
 
 
 def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:

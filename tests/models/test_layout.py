@@ -8,14 +8,16 @@ import torch
 
 from specdec.drafters.block import BlockDrafter
 from specdec.drafters.mtp import MTPDrafter
+from specdec.gpu.drafting import draft_of
 from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.runner import DeviceRunner
+from specdec.methods import METHODS
 from specdec.models import device, matrix
 from specdec.models.folding import Folding
 from specdec.models.transformer import Transformer
 from specdec.types import SamplingParams
 from tests.models.test_models import FAMILIES, lean, TEXT
-from tests.toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run
+from tests.toyheads import block_on, drafts_on, MODEL, mtp_on, ours, Run, view_of
 from tests.toyheads import TEXT as TOY_TEXT
 
 
@@ -44,8 +46,9 @@ def test_norms_by_the_root_mean_square_are_norms_by_the_length(name: str, monkey
 @pytest.mark.parametrize("kind", ["medusa", "eagle3", "early_exit"])
 def test_heads_read_norms_of_either_form(kind: str, monkeypatch) -> None:
     def records() -> list[Any]:
-        target = ours(MODEL)
-        runner = DeviceRunner(target, drafts_on(target)[kind], 3, 40, SamplingParams(temperature=0.8, max_tokens=20))
+        view = view_of(ours(MODEL))
+        draft = draft_of(METHODS[kind].make(view, drafts_on(view.model)[kind], 40), 3)
+        runner = DeviceRunner(view.model, draft, 40, SamplingParams(temperature=0.8, max_tokens=20))
         return [runner.begin(TOY_TEXT, 30, 1), *(runner.run() for _ in range(3))]
 
     by_length = records()

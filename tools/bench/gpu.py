@@ -25,10 +25,12 @@ import torch
 from specdec import children
 from specdec.bench.measure import Case, measure_pairs, row, run
 from specdec.bench.suites import commit, PROMPTS, QUESTIONS
+from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.engine import Engine
 from specdec.families import smollm2
 from specdec.figures import machine
 from specdec.gpu.accept import ratio
+from specdec.gpu.drafting import draft_of
 from specdec.gpu.runner import DeviceRunner
 from specdec.models.device import configure_cuda
 from specdec.types import SamplingParams
@@ -93,7 +95,7 @@ def steps(at: Scale) -> Iterator[Row]:
             end = context + at.tokens
             params = SamplingParams(temperature=1.0, max_tokens=2, ignore_end=True)
             accept = shapes.synthetic(shapes.SYNTHETIC_ALPHA) if k else ratio
-            runner = DeviceRunner(target, draft if k else None, k, end, params, accept)
+            runner = DeviceRunner(target, draft_of(DraftModelDrafter(draft), k), end, params, accept)
             runner.prepare(context, end)
             drafts, checks = [], []
             for repeat in range(at.repeats + 1):

@@ -19,6 +19,7 @@ from specdec.events import Finished
 from specdec.figures.stats import interval, LaneStats, pooled_tau, rounded_median
 from specdec.gpu import lane
 from specdec.gpu.accept import ratio, Test
+from specdec.gpu.drafting import draft_of
 from specdec.gpu.runner import DeviceRunner
 from specdec.models.checkpoint import Weights
 from specdec.models.config import Config
@@ -65,8 +66,8 @@ def measure(
     lanes = []
     for k in depths:
         accept = synthetic(SYNTHETIC_ALPHA) if k else ratio
-        runner = DeviceRunner(target, draft if k else None, k, context + tokens, params, accept)
         drafter = DraftModelDrafter(draft, 1)  # is not run: `runner` drafts, with its own caches
+        runner = DeviceRunner(target, draft_of(drafter, k), context + tokens, params, accept)
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), runner, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
