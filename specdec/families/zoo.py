@@ -110,11 +110,8 @@ class Family:
 
     def wrapped(self, name: str) -> str:
         """Return the drafter that `adaptive` or `adaptive:NAME` wraps in this family; "" for any other name."""
-        return (
-            self.default_drafter
-            if name == AdaptiveDrafter.name and DRAFT_MODEL not in self.drafters
-            else inner_drafter(name)
-        )
+        has_another = name == AdaptiveDrafter.name and DRAFT_MODEL not in self.drafters
+        return self.default_drafter if has_another else inner_drafter(name)
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
         """Encode a text or the messages of a chat; token ids stay as they are. Raises Refused for anything else."""
@@ -154,11 +151,9 @@ def precision_name(dtype: torch.dtype | None) -> str:
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
     """Return the dtype of a name in `PRECISIONS`; None for None. Raises Refused for any other name."""
-    if precision is None:
-        return None
-    if precision not in PRECISIONS:
+    if precision not in (None, *PRECISIONS):
         raise Refused(f"there is no precision {precision!r}; choose from {', '.join(PRECISIONS)}")
-    return PRECISIONS[precision]
+    return PRECISIONS[precision] if precision else None
 
 
 def facts_of(model: LoadedModel) -> dict[str, Any]:

@@ -152,8 +152,8 @@ def measure_costs(family: Family, name: str, report: Report = lambda done, total
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
-    sampled_run = events_of(family, name, deepest, text, SAMPLED)
-    sampled = [draft for depth, draft, _ in cycles_of(sampled_run) if depth == deepest]
+    run = events_of(family, name, deepest, text, SAMPLED)
+    sampled = [draft for depth, draft, _ in cycles_of(run) if depth == deepest]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(per_level, 4),
