@@ -29,7 +29,7 @@ from .lanes import probe
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
-from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded, ROUNDED
 from .models import native
 from .models.quantised import QuantisedCopy
 from .settings import RunRequest
@@ -93,6 +93,10 @@ class Engine:
             raise Refused("name both target and draft, or give both as models in memory")
         if drafts and not in_memory and (pair := presets.parse_pair(str(target))):
             target, drafts = pair.target, [*pair.drafts, *drafts]
+        if dtype is not None and (in_memory or ROUNDED.get(str(target).split(presets.SEPARATOR)[0], dtype) != dtype):
+            raise Refused("this target has a precision of its own; leave out dtype")
+        if tokenizer is not None and not in_memory:
+            raise Refused("a named model has its own tokenizer; leave out tokenizer")
         self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
         self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
@@ -136,19 +140,13 @@ class Engine:
                 with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
                     for step in fetching:
                         on_step(step)
-            if zoo.resolve_device(self._device) == "cpu":
+            if not self._in_memory and zoo.resolve_device(self._device) == "cpu":
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
         models = self.models
         chosen = partial(probe.choose, models, drafter, k, temperature, measure, peer)
-        wrapped = models.wrapped(drafter) if isinstance(drafter, str) else ""
-        if wrapped and wrapped not in models.costs and not self._in_memory:
-            probe.recall(models)  # what another process has measured by now
-        measured_before = len(models.costs)
-        choice = run_in_thread("measure", chosen, on_step) if measure or wrapped else chosen()
-        if len(models.costs) > measured_before and not self._in_memory:
-            probe.store(models)
-        loaded = models.drafters.get(wrapped or str(choice.drafter))
+        choice: Choice = run_in_thread("measure", chosen, on_step)
+        loaded = models.drafters.get(models.wrapped(name := str(choice.drafter)) or name)
         if loaded is not None and isinstance(loaded.part, QuantisedCopy):
             run_in_thread("load", lambda report: loaded.part.model(), on_step)
         return choice
@@ -266,14 +264,15 @@ class Engine:
     def _load(self) -> zoo.Family:
         if self._in_memory:
             family = zoo.from_memory(self._target, self._tokenizer, self._drafts)
+            if self._device not in ("auto", place := family.target.device, place.partition(":")[0]):
+                raise Refused(f"the model in memory is on {place}; leave out device, or move the model")
         elif self._drafts:
             family = zoo.load_pair(self._target, *self._drafts, dtype=self._dtype, device=self._device)
         else:
             family = zoo.load(str(self._target), self._dtype, self._device)
         if family.target.device == "cpu":
-            family.resources.threads = zoo.tune_threads(family, self._spared_cores)
-        if not self._in_memory:
-            probe.recall(family)
+            family.resources.threads = probe.fastest_threads(family, self._spared_cores)
+        probe.recall(family)
         return family
 
 

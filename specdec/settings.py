@@ -76,9 +76,7 @@ SETTINGS = {
             "k", int, 0, "tokens drafted per cycle; 0: the number that should be fastest", step=1, bound="k",
             sampling=False, main=True,
         ),
-        Setting(
-            "temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True, flag=Flag(float, 0.8),
-        ),
+        Setting("temperature", float, USUAL.temperature, "0 is greedy", 0, 2, 0.1, main=True),
         Setting("top_p", float, USUAL.top_p, "1 is off", 0.05, 1, 0.05),
         Setting("top_k", int, USUAL.top_k, "0 is off", 0, 1_000),
         Setting("max_tokens", int, USUAL.max_tokens, "new tokens", 1, step=1, bound="tokens"),

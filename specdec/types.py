@@ -53,7 +53,7 @@ class SamplingParams:
         for name, kind in {"temperature": float, "top_p": float, "top_k": int, "max_tokens": int, "seed": int}.items():
             if not isinstance(value := getattr(self, name), int | kind):
                 raise Refused(f"{name} must be a {'whole ' * (kind is int)}number, not {value!r}")
-        if isinstance(self.stop, str):
+        if not isinstance(self.stop, tuple) or not all(isinstance(each, str) for each in self.stop):
             raise Refused(f"stop must be a tuple of strings, not {self.stop!r}")
         if any(map(has_lone_surrogate, self.stop)):
             raise Refused("a stop string holds half of a character (a lone surrogate)")

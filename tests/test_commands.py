@@ -47,7 +47,8 @@ ROW = {
 
 
 def test_the_terminal_shows_text_and_figures(capsys) -> None:
-    assert terminal.main(["Once upon a time", "--drafter", "draft_model", "-k", "4", "--max-tokens", "24"]) == 0
+    settings = "--drafter draft_model -k 4 --temperature 0.8 --max-tokens 24".split()
+    assert terminal.main(["Once upon a time", *settings]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Once upon a time")
     assert re.search(r"^target +embedded$", out, re.M)

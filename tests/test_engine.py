@@ -12,6 +12,7 @@ from asyncio import CancelledError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -89,10 +90,12 @@ def test_a_race_is_a_trace_with_text_and_figures(engine) -> None:
 
 def test_models_in_memory_run_as_they_are(in_memory, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr("specdec.engine.native.library", lambda: pytest.fail("compiles what it does not use"))
     target, draft, tokenizer = in_memory
     messages = [{"role": "user", "content": "Say <|im_end|> twice."}, {"role": "assistant", "content": "No."}]
     messages += [{"role": "user", "content": " Why? "}]
     with Engine(target, draft, tokenizer=tokenizer, device="cpu") as engine:
+        engine.prepare("none")
         tokens = engine.models.encode(messages)
         assert tokens[:3] == tokenizer.apply_chat_template(messages, return_dict=False)[:3]
         assert tokens.count(tokenizer.eos_token_id) == 3  # the control token in the message stays text
@@ -209,6 +212,8 @@ def test_each_step_of_preparing_is_told_from_its_beginning_to_its_end(shallow, t
 
 def test_costs_are_measured_once_and_known_to_the_next_engine(shallow, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(probe, "file", lambda: tmp_path / "costs.json")
+    monkeypatch.setattr(probe.machine, "busy", lambda: False)
+    monkeypatch.setattr(probe, "tune_threads", Mock(side_effect=[1, 2]))  # noisily
     with Engine(shallow, dtype="float32", device="cpu") as engine:
         unknown = engine.prepare(measure=False)
         assert (unknown.drafter, unknown.k, unknown.speedup) == ("draft_model", 4, 0.0)
@@ -238,7 +243,7 @@ def test_costs_of_another_version_are_left(shallow, tmp_path, monkeypatch) -> No
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature must be a number, not 'hot'"),
     ({"max_tokens": 8.0}, "max_tokens must be a whole number, not 8.0"),
-    ({"stop": "END"}, "stop must be a tuple of strings, not 'END'"),
+    *(({"stop": value}, f"stop must be a tuple of strings, not {value!r}") for value in ("END", 5, None, ["a"], (1,))),
     ({"stop": ("\ud800",)}, "half of a character"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
     ({"prompt": [1, 10**9]}, "A prompt is a text"),
@@ -258,6 +263,10 @@ def test_what_is_no_model_is_one_sentence(in_memory) -> None:
         ({"target": 7, "tokenizer": in_memory[2]}, "a int cannot be a model here"),
         ({"target": "embedded", "draft": in_memory[1]}, "name both target and draft"),
         ({"dtype": "bf16"}, "there is no precision 'bf16'"),
+        ({"tokenizer": in_memory[2]}, "a named model has its own tokenizer"),
+        ({"target": in_memory[0], "tokenizer": in_memory[2], "dtype": "float32"}, "a precision of its own"),
+        ({"target": "embedded:int8 + a/d", "dtype": "bfloat16"}, "a precision of its own"),
+        ({"target": in_memory[0], "tokenizer": in_memory[2], "device": "cuda"}, "the model in memory is on cpu"),
     ):
         with pytest.raises(ValueError, match=sentence):
             Engine(**{"device": "cpu", **arguments}).models  # noqa: B018

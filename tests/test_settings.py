@@ -27,6 +27,7 @@ def names(function: Any) -> list[str]:
 def test_whoever_takes_settings_takes_those_of_the_table() -> None:
     assert names(api.run) == [*SETTINGS]
     assert names(command)[: len(SETTINGS)] == [*SETTINGS]
+    assert all(inspect.signature(command).parameters[one.name].default == one.default for one in NUMBERS)
     assert [one["name"] for one in for_links()] == [*SETTINGS]
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import json
 import multiprocessing
 import os
 import subprocess
@@ -26,6 +27,7 @@ from specdec.process import ProcessDied
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import SamplingParams
+from specdec.ui import api
 from specdec.ui.session import Session
 from tests import toyrun
 
@@ -125,6 +127,9 @@ def test_a_spent_quota_is_said_in_its_words_and_the_cpu_runs(lent, monkeypatch) 
     written = Trace.loads("".join(toyrun.written(items)))._texts()
     assert last.name == "done" and last.text.startswith(f"{QUOTA} So this run is on the CPU.")
     assert items[1].text in last.text and len(set(written.values())) == 1 and len(platform.forks) == 5
+    monkeypatch.setattr(api, "session", session)
+    *_, notice = api.run(SHORT.prompt, "draft_model", 3, max_tokens=2)
+    assert json.loads(notice)["notice"] == last.text
 
 
 def test_a_fork_that_breaks_before_its_first_line_leaves_the_run_to_the_cpu(lent, monkeypatch) -> None:

@@ -135,7 +135,7 @@ def train(
 def bench(
     target: Target = EMBEDDED,
     draft: Drafts = [],  # noqa: B006
-    device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "cpu",
+    device: Annotated[Device, Option(help="where to measure: cpu, cuda, or auto: an NVIDIA GPU, if any")] = "auto",
     tokens: Annotated[int, Option(min=2, help="new tokens per run")] = 96,
     repeats: Annotated[int, Option(min=1, help="measured rounds, after one to warm up")] = 5,
     k: Annotated[

@@ -68,7 +68,7 @@ class Family:
         self.name, self.target, self.prefix, self.end_tokens, self.chat = name, target, prefix, end_tokens, chat
         tokenizer.encode_special_tokens = True  # text in a prompt never becomes a control token
         self.tokenizer, self.pieces = tokenizer, Pieces(tokenizer)
-        self.resources = Resources()
+        self.resources, self.in_memory = Resources(), False  # models in memory have no name to keep their costs by
         self.costs: dict[str, Costs] = {}  # drafter -> the costs that `probe` measured
         self.trained: dict[str, Mapping[str, Any]] = {}  # drafter -> the acceptance that its training measured
         self.drafters = {m.name: LoadedMethod(m) for m in METHODS.values() if not m.part}
@@ -110,8 +110,8 @@ class Family:
 
     def wrapped(self, name: str) -> str:
         """Return the drafter that `adaptive` or `adaptive:NAME` wraps in this family; "" for any other name."""
-        inner = inner_drafter(name)
-        return self.default_drafter if inner == DRAFT_MODEL and DRAFT_MODEL not in self.drafters else inner
+        has_another = name == AdaptiveDrafter.name and DRAFT_MODEL not in self.drafters
+        return self.default_drafter if has_another else inner_drafter(name)
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
         """Encode a text or the messages of a chat; token ids stay as they are. Raises Refused for anything else."""
@@ -151,11 +151,9 @@ def precision_name(dtype: torch.dtype | None) -> str:
 
 def dtype_of(precision: str | None) -> torch.dtype | None:
     """Return the dtype of a name in `PRECISIONS`; None for None. Raises Refused for any other name."""
-    if precision is None:
-        return None
-    if precision not in PRECISIONS:
+    if precision not in (None, *PRECISIONS):
         raise Refused(f"there is no precision {precision!r}; choose from {', '.join(PRECISIONS)}")
-    return PRECISIONS[precision]
+    return PRECISIONS[precision] if precision else None
 
 
 def facts_of(model: LoadedModel) -> dict[str, Any]:
@@ -285,6 +283,7 @@ def from_memory(model: Any, tokenizer: Any, drafts: Sequence[Any] = ()) -> Famil
     if template := getattr(tokenizer, "chat_template", None):
         controls = {name: str(value) for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
         family.chat = chat.make_chat(template, controls)
+    family.in_memory = True
     for i, draft in enumerate(others, 1):
         family.drafters[DRAFT_MODEL if i == 1 else f"{DRAFT_MODEL}:{i}"] = LoadedMethod(METHODS[DRAFT_MODEL], draft)
     return family

@@ -16,12 +16,12 @@ import numpy as np
 
 from .. import __version__
 from ..events import Event, Failed
-from ..families.zoo import Family
+from ..families.zoo import Family, tune_threads
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..figures.theory import tokens_by_position
 from ..messages import Refused
-from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method, inner_drafter
+from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method
 from ..models.build import folder
 from ..paths import write_whole
 from ..task import Task
@@ -65,34 +65,39 @@ def choose(
         return Choice(drafter, k or USUAL_K)
     if drafter == "none":
         return Choice(drafter, 0)
-    if inner_drafter(drafter):
-        probe(family, family.wrapped(drafter), report)
+    if inner := family.wrapped(drafter):
+        probe(family, inner, report)
         return Choice(drafter, k or USUAL_ADAPTIVE_K)
     if peer and drafter == DEFAULT_DRAFTER:
         drafter = usual_drafter(family)
+    measurable = family.drafters if measure else family.costs
     if drafter == DEFAULT_DRAFTER:
         names = [name for name in ACCEPTANCE if name in family.drafters]
-    else:
-        names = [drafter] if not k and drafter in family.drafters and acceptance(family, drafter, temperature) else []
-    measured_names = names if measure else [name for name in names if name in family.costs]
+        choices = candidates(family, [name for name in names if name in measurable], k, temperature, report)
+        usual = Choice(next(iter(names), family.default_drafter), k or USUAL_K)
+        return max(choices, key=lambda choice: choice.speedup, default=usual)
+    has_best_depth = not k and drafter in measurable and acceptance(family, drafter, temperature)
+    return best_depth(family, drafter, 0, temperature, report) if has_best_depth else Choice(drafter, k or USUAL_K)
+
+
+def candidates(family: Family, names: Iterable[str], k: int, temperature: float, report: Report) -> list[Choice]:
+    """Return each of these drafters that drafts at all, at its best depth, up to the first that is fast enough."""
     choices = list[Choice]()
-    for name in measured_names:
-        try:
-            probe(family, name, report)
-        except Refused:  # it drafts nothing, so it cannot be the default
-            if drafter != DEFAULT_DRAFTER:
-                raise
-            continue
-        depths = [expect(family, name, depth, temperature) for depth in ([k] if k else DEPTHS)]
-        threshold = NEARLY_BEST * max(choice.speedup for choice in depths)
-        choices.append(next(choice for choice in depths if choice.speedup >= threshold))
-        if choices[-1].speedup >= ENOUGH_SPEEDUP:
-            break
-    if not choices:
-        first = next(iter(names), family.default_drafter) if drafter == DEFAULT_DRAFTER else drafter
-        return Choice(first, k or USUAL_K)
-    best = max(choices, key=lambda choice: choice.speedup)
-    return best if k or best.speedup > 1.0 else expect(family, str(best.drafter), 1, temperature)
+    for name in names:
+        with contextlib.suppress(Refused):
+            choices.append(best_depth(family, name, k, temperature, report))
+            if choices[-1].speedup >= ENOUGH_SPEEDUP:
+                break
+    return choices
+
+
+def best_depth(family: Family, name: str, k: int, temperature: float, report: Report) -> Choice:
+    """Choose the shallowest depth that is nearly the fastest, if `k` is 0, or 1 if none saves time."""
+    probe(family, name, report)
+    choices = [expect(family, name, depth, temperature) for depth in ([k] if k else DEPTHS)]
+    threshold = NEARLY_BEST * max(choice.speedup for choice in choices)
+    best = next(choice for choice in choices if choice.speedup >= threshold)
+    return best if k or best.speedup > 1.0 else choices[0]
 
 
 def acceptance(family: Family, name: str, temperature: float) -> Sequence[float]:
@@ -110,9 +115,13 @@ def expect(family: Family, name: str, depth: int, temperature: float) -> Choice:
 
 
 def probe(family: Family, name: str, report: Report = lambda done, total: None) -> Costs:
-    """Return the costs of drafting with `name`, in units of a plain decoding step; only the first call measures."""
+    """Return the costs of drafting with `name`, in units of a plain decoding step, measured once on a machine."""
+    if name not in family.costs:
+        recall(family)  # what another process has measured by now
     if name not in family.costs:
         family.costs[name] = measure_costs(family, name, report)
+        if not family.in_memory:
+            store({key(family, name): asdict(family.costs[name])})
     return family.costs[name]
 
 
@@ -130,10 +139,10 @@ def measure_costs(family: Family, name: str, report: Report = lambda done, total
         report(k - 1, len(DEPTHS))
         run, plain = events_of(family, name, k, text), events_of(family, "none", 0, text)
         comparisons.append(Comparison(*(LaneStats.from_events(events, Task.lane) for events in (run, plain))))
-        cycles = cycles_of(run)
+        measured = cycles_of(run)
         # Some drafts are shallower than k, such as those near the end. Only cycles of the most frequent depth count.
-        usual = mode(depth for depth, _, _ in cycles) if cycles else 0
-        for depth, draft, verify in cycles:
+        usual = mode(depth for depth, _, _ in measured) if measured else 0
+        for depth, draft, verify in measured:
             if depth == usual:
                 drafts.setdefault(usual, []).append(draft)
                 passes.setdefault(usual, []).append(verify)
@@ -143,8 +152,8 @@ def measure_costs(family: Family, name: str, report: Report = lambda done, total
     draft_costs, pass_costs = ({k: median(s) / step for k, s in seconds.items()} for seconds in (drafts, passes))
     per_level, fixed = fit_line(draft_costs)
     deepest = max(drafts)
-    cycles = cycles_of(events_of(family, name, deepest, text, SAMPLED))
-    sampled = [draft for depth, draft, _ in cycles if depth == deepest]
+    run = events_of(family, name, deepest, text, SAMPLED)
+    sampled = [draft for depth, draft, _ in cycles_of(run) if depth == deepest]
     sampling = median(sampled) / step - draft_costs[deepest] if sampled else 0.0
     return Costs(
         round(per_level, 4),
@@ -210,28 +219,37 @@ def file() -> Path:
 
 def key(family: Family, name: str) -> str:
     """Return what costs depend on: version, machine, models, precision, threads and drafter."""
-    here, drafter = machine.describe(), [name, family.drafters[name].parameters]
+    here, drafter = machine.describe(), [name, getattr(family.drafters.get(name), "parameters", 0)]
     facts = [__version__, here.get("torch"), here["cpu"], here.get("gpu"), family.describe(), drafter]
     return json.dumps(facts, sort_keys=True)
+
+
+def fastest_threads(family: Family, spared_cores: int) -> int:
+    """Tune the threads once on a machine, since costs belong to their number. What a busy machine tells is not kept."""
+    place = key(family, f"threads of {machine.cores() - spared_cores}")
+    if family.in_memory or not isinstance(count := read_file().get(place), int):
+        count = tune_threads(family, spared_cores)
+        if not (family.in_memory or machine.busy()):
+            store({place: count})
+    return count
 
 
 def recall(family: Family) -> None:
     """Add the costs of the family's drafters that were measured earlier."""
     stored = read_file()
-    for name in family.drafters:
+    for name in () if family.in_memory else family.drafters:
         if name not in family.costs and (values := stored.get(key(family, name))):
             with contextlib.suppress(TypeError, KeyError):  # written by another version
                 family.costs[name] = Costs(**{**values, "passes": tuple(values["passes"])})
 
 
-def store(family: Family) -> None:
-    """Write the family's costs beside those of others. If the folder cannot be written, they are measured again."""
-    new = {key(family, name): asdict(costs) for name, costs in family.costs.items()}
+def store(new: dict[str, Any]) -> None:
+    """Write measurements beside the others. If the folder cannot be written, they are measured again."""
     with contextlib.suppress(OSError):
         write_whole(file(), json.dumps(read_file() | new))
 
 
-def read_file() -> dict[str, dict[str, Any]]:
+def read_file() -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):
         content = json.loads(file().read_text(encoding="utf-8"))
         return content if isinstance(content, dict) else {}

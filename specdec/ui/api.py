@@ -14,7 +14,7 @@ from .request import check, SIGNATURE
 from .session import session
 from .text import ENGLISH, language, translated
 
-ENDS = {"error": "error", "cut": "notice"}  # the last answer -> the key of the API's last line
+ENDS = {"error": "error", "cut": "notice", "done": "notice"}  # the last answer -> the key of the API's last line
 
 
 def add_endpoint() -> None:
@@ -30,7 +30,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     A wrong name of a drafter, rule or target is answered with the list of valid names; `adaptive:NAME` adapts the draft
     length of any drafter.
     While the runs of other visitors come first, empty strings arrive.
-    A refused input gives one line, {"error": "what to do"}. A run cut at its deadline ends with {"notice": "why"}.
+    What is refused gives {"error": "what to do"}. A last line {"notice": "why"} tells why a run was cut, or had no GPU.
 
     Parameters:
         {settings}
@@ -40,13 +40,13 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     except Refused as error:
         yield json.dumps({"error": translated(error.args[0])})
         return
-    with contextlib.closing(session.run(request)) as items:
+    with contextlib.closing(session.run(request, stand_in=False)) as items:
         for item in items:
             if item.name == "lines":
                 yield item.text
-            elif item.name in ENDS:
+            elif item.name in ENDS and item.text:
                 yield json.dumps({ENDS[item.name]: item.text})
-            elif item.name != "done":
+            else:
                 yield ""  # Gradio notices only at a yield that a client has left
 
 

@@ -55,12 +55,12 @@ class Session:
         self._downloading = threading.Lock()  # one download at a time
         self._warming_up = False
 
-    def run(self, request: RunRequest) -> Generator[Answer, None, None]:
+    def run(self, request: RunRequest, stand_in: bool = True) -> Generator[Answer, None, None]:
         """Run all lanes live. Closing the iterator stops the run at the engine's next message."""
         news, deadline = RunNews(request), Deadline(limits().seconds)
         try:
             self.check_rate()
-            yield from self.fetch_for(news)  # before the turn, so that others need not wait for the download
+            yield from self.fetch_for(news, stand_in)  # before the turn, so that others need not wait for the download
             with self.place_in_queue("run") as ticket:
                 yield from self.wait(ticket, news.remark, say("or_here"))
                 arguments = news.request, self.device, kind_of(request.prompt), partial(translate, language())
@@ -112,12 +112,12 @@ class Session:
             yield Answer("waiting", sentences(remark, waiting, instead))
             time.sleep(LOOK_EVERY_S)
 
-    def fetch_for(self, news: "RunNews") -> Iterator[Answer]:
-        """Download what a run needs. If SmolLM2 cannot be had, the embedded target runs instead."""
+    def fetch_for(self, news: "RunNews", stand_in: bool) -> Iterator[Answer]:
+        """Download what a run needs. With `stand_in`, the embedded target runs if SmolLM2 cannot be had."""
         try:
             yield from self.fetch(news.request.target)
         except Refused as error:
-            if news.request.target != presets.SMOLLM2:
+            if not stand_in or news.request.target != presets.SMOLLM2:
                 raise
             news.remark = sentences(translated(error.args[0]), say("instead"))
             news.request = replace(news.request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
@@ -216,9 +216,8 @@ class RunNews:
 
     def undone(self) -> str:
         """Say what a run that is cut leaves undone."""
-        if self.reading:
-            return read_so_far(self.reading, "unread")
-        return say("unwritten", total=self.request.params.max_tokens)
+        unwritten = say("unwritten", total=self.request.params.max_tokens)
+        return sentences(read_so_far(self.reading, "unread") if self.reading else unwritten, self.remark)
 
 
 def chosen_sentence(choice: Choice | None) -> str:

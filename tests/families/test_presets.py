@@ -69,3 +69,5 @@ def test_who_drafts_is_a_copy_until_something_was_trained(tmp_path) -> None:
     families |= {"draft_model": zoo.load_pair(target, draft), "early_exit": zoo.load_pair(target)}
     for name, family in families.items():
         assert family.default_drafter == family.wrapped("adaptive") == name and family.wrapped("none") == ""
+    with pytest.raises(Refused, match="there is no drafter 'draft_model'"):
+        families["suffix"].new_drafter("adaptive:draft_model", 64)

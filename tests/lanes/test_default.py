@@ -33,9 +33,8 @@ def measured(monkeypatch) -> list[str]:
 
 def family(real: dict[str, Costs], trained: dict[str, Any] | None = None) -> Any:
     drafters = [*real, "suffix", "none"]
-    return SimpleNamespace(
-        drafters=drafters, default_drafter="suffix", real=real, trained=trained or {}, costs={}, wrapped=inner_drafter
-    )
+    known = {"real": real, "trained": trained or {}, "costs": {}, "in_memory": True}
+    return SimpleNamespace(**known, drafters=drafters, default_drafter="suffix", wrapped=inner_drafter)
 
 
 def test_what_is_expected_to_pay_is_taken_and_measured_once(measured) -> None:

@@ -75,6 +75,8 @@ class Guesser(Drafter):
 
 
 class Family:
+    in_memory = True
+
     def __init__(self, clock: SimpleNamespace, **how: Any) -> None:
         self.clock, self.how, self.costs, self.resources = clock, how, dict[str, Costs](), Resources()
 

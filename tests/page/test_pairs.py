@@ -14,7 +14,7 @@ from specdec.messages import Refused, TranslatableText
 from specdec.methods import ROUNDED
 from specdec.process import EngineProcess
 from specdec.settings import SETTINGS
-from specdec.ui import menu, recorded
+from specdec.ui import api, menu, recorded
 from specdec.ui.components import examples, form
 from specdec.ui.request import check
 from specdec.ui.session import Answer, session
@@ -123,6 +123,8 @@ def test_without_the_star_the_built_in_model_runs_and_that_is_said(monkeypatch, 
     assert engine.targets == ["embedded"] and asked == ["draft_model"]
     assert news[-1].name == "done"
     assert news[-1].text.startswith("There is no network. So the built-in model runs this time.")
+    *_, refused = filter(None, api.run("Why is the sky blue?", target="smollm2"))  # a program has what it asks for
+    assert json.loads(refused) == {"error": "There is no network."} and len(asked) == 1
 
 
 def test_questions_are_shown_beside_a_model_that_answers(tmp_path):
