@@ -2,9 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from decimal import Decimal, ROUND_HALF_UP
-from itertools import product
 from statistics import geometric_mean
 from typing import Any
 
@@ -15,14 +13,9 @@ from . import recorded
 from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
-BLUE = "#0072b2"  # of named marks in the chart
-GREY = "#94a3b8"  # of the others
-LEFT = 0.8  # tokens per cycle, where the chart begins
-HEIGHT = 384  # pixels, of the chart's frame
-WIDTHS = (210, 640, 1500)  # pixels, of its frame: on a phone, on a tablet, at most
-UP, ACROSS = {"middle": 0, "top": 1, "bottom": -1}, {"left": -1, "right": 1, "center": 0}
-# The sides of a mark where its name can stand, the best first: how far up and across.
-SIDES = {f"{v} {h}": (up, right) for v, up in UP.items() for h, right in ACROSS.items() if up or right}
+GREY = "#94a3b8"  # of lines in the chart
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8b5cf6")
+HEIGHT = 520  # pixels, of the chart and its legend; `methods.css` keeps the place
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
@@ -31,7 +24,6 @@ NUMBERS = ("alpha", "tau", "k", "draft_cost", "verify_cost", "measured_speedup")
 WHERE = ("family", "dtype", "drafter", "domain", "temperature", "cpu", "cores", "gpu")
 HALVES = {"predicted": "seen_cycles", "unseen": "unseen_cycles"}  # of the prompts, with their rows' weights
 Row = dict[str, Any]
-Point = tuple[float, float]
 
 
 def reports() -> list[dict[str, Any]]:
@@ -100,88 +92,40 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
 
 
 def chart(rows: list[Row], temperature: float) -> Any:
-    """Draw the speed-ups at a temperature over the tokens per cycle, the outermost named, and lines of one cost."""
-    from plotly import graph_objects
+    """Draw the speed-ups at a temperature over the tokens per cycle, and lines of one cost."""
+    from plotly import express
 
     words = strings("methods")["chart"]
     right, top = (max(row[name] for row in rows) * 1.1 for name in ("tau", "measured_speedup"))
-    figure = graph_objects.Figure()
+    frame = pandas.DataFrame([row | in_words(row) for row in rows])
+    figure = express.scatter(
+        frame[frame.temperature == temperature],
+        "tau",
+        "measured_speedup",
+        color="method",
+        symbol="method",
+        custom_data=["method", "domain"],
+        category_orders={"method": frame.method.unique()},  # a method's colour is that of the other temperature
+        color_discrete_sequence=COLOURS,
+    )
+    hover = "%{customdata[0]} · %{customdata[1]}: %{y:.2f}×, τ %{x:.2f}<extra></extra>"
+    figure.update_traces(marker_size=10, hovertemplate=hover)
     for cost in (1, 2, 3, 4):  # the names of the lines stand outside the frame, where no mark is
         end, line = min(right, top * cost), {"color": GREY, "dash": "dot", "width": 1}
         label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
-        side = "middle right" if end == right else "top center"
-        figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", textposition=side, **label)
-    here = sorted((row for row in rows if row["temperature"] == temperature), key=lambda row: -row["measured_speedup"])
-    names = [f"\u00a0{method(row['drafter'])} · {domain(row['domain'])}\u00a0" for row in here]
-    firsts = sorted({row["drafter"]: i for i, row in reversed(list(enumerate(here)))}.values())
-    named = places(
-        [((row["tau"] - LEFT) / (right - LEFT), row["measured_speedup"] / top) for row in here], names, firsts
-    )
-    ends = {0, len(here) - 1} & named.keys()  # named on a phone, too; styles hide the last trace there
-    common = {"x": [row["tau"] for row in here], "y": [row["measured_speedup"] for row in here], "cliponaxis": False}
-    common["textposition"] = [named[i][1] if i in named else "top center" for i in range(len(here))]
-    for shown_names, opacity in ((ends, 1), (named.keys() - ends, 0)):
-        figure.add_scatter(
-            text=[named[i][0] if i in shown_names else "" for i in range(len(here))],
-            mode="markers+text",
-            marker={"color": [BLUE if i in named else GREY for i in range(len(here))], "size": 9, "opacity": opacity},
-            customdata=names,
-            hovertemplate="%{customdata}: %{y:.2f}×, τ %{x:.2f}<extra></extra>" if opacity else None,
-            hoverinfo=None if opacity else "skip",
-            **common,
-        )
+        label["textposition"] = "middle right" if end == right else "top center"
+        figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", showlegend=False, **label)
     axis = {"gridcolor": "rgba(128,128,128,.2)", "zeroline": False, "title": {"font": {"size": 13}}}
     return figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 13},
-        height=HEIGHT + 76,
+        height=HEIGHT,
         margin={"l": 48, "r": 48, "t": 24, "b": 52},
-        showlegend=False,
-        xaxis=axis | {"title_text": words["x"], "range": [LEFT, right]},
+        legend={"orientation": "h", "x": 0, "y": -0.16, "title_text": ""},
+        xaxis=axis | {"title_text": words["x"], "range": [0.8, right]},
         yaxis=axis | {"title_text": words["y"], "range": [0, top]},
     )
-
-
-def places(marks: list[Point], names: list[str], some: Iterable[int]) -> dict[int, tuple[str, str]]:
-    """Map the fastest mark (the first), the slowest and `some` to a name and its side, where no mark, name or edge is.
-
-    What finds no room gets none. The first and the last have room on a phone, perhaps on two lines.
-    """
-    named: dict[int, tuple[str, str]] = {}
-    ends = (0, len(marks) - 1)
-    for i in dict.fromkeys((*ends, *some)):
-        texts = (names[i], names[i].replace(" · ", "<br>")) if i in ends else names[i : i + 1]
-        widths = WIDTHS if i in ends else WIDTHS[1:]
-        for place in product(texts, SIDES):
-            if all(has_room(marks, {**named, i: place}, i, width) for width in widths):
-                named[i] = place
-                break
-    return named
-
-
-def has_room(marks: list[Point], named: dict[int, tuple[str, str]], i: int, width: int) -> bool:
-    """Return whether the name of mark `i` covers nothing in a frame of this width. Marks are shares of the frame."""
-    dots = [(x * width, y * HEIGHT) for x, y in marks]
-    edges = {j: box(*dots[j], *place) for j, place in named.items()}
-    left, right, low, high = edges.pop(i)
-    inside = min(left, low) >= 0 and right <= width and high <= HEIGHT
-    covers_mark = any(left - 6 < x < right + 6 and low - 6 < y < high + 6 for x, y in dots)
-    return (
-        inside
-        and not covers_mark
-        and not any(left < b and a < right and low < d and c < high for a, b, c, d in edges.values())
-    )
-
-
-def box(x: float, y: float, name: str, side: str) -> tuple[float, float, float, float]:
-    """Return the left, right, lower and upper edge in pixels of a name beside a mark."""
-    texts, gap = name.split("<br>"), 7
-    length = max(sum(14 if ord(letter) > 0x2E80 else 7 for letter in text.strip()) for text in texts)
-    height = 17 * len(texts)
-    up, across = SIDES[side]
-    left, low = x + across * gap + (across - 1) * length / 2, y + up * gap + (up - 1) * height / 2
-    return left, left + length, low, low + height
 
 
 def findings(rows: list[Row], temperature: float) -> list[str]:

@@ -120,15 +120,22 @@ def test_cards_tell_what_the_weights_and_the_training_say(tmp_path, monkeypatch)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_chart_holds_the_speed_ups_of_a_temperature_over_their_tokens_per_cycle(temperature):
     rows = toyreport.report()["rows"]
-    marks = results.chart(rows, temperature).data[-2]
-    here = [row for row in rows if row["temperature"] == temperature]
-    assert set(zip(marks.x, marks.y, strict=True)) == {(row["tau"], row["measured_speedup"]) for row in here}
+    marks = [trace for trace in results.chart(rows, temperature).data if trace.name]
+    assert {(mark.name, *point) for mark in marks for point in zip(mark.x, mark.y, strict=True)} == {
+        (results.method(row["drafter"]), row["tau"], row["measured_speedup"])
+        for row in rows
+        if row["temperature"] == temperature
+    }
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_the_chart_names_the_fastest_and_the_slowest_on_a_phone_and_more_on_a_wide_page(temperature):
+def test_a_method_looks_the_same_at_every_temperature():
     rows = results.reports()[0]["rows"]
-    chart = results.chart(rows, temperature)
-    phone, wide = ([y for y, text in zip(marks.y, marks.text, strict=True) if text] for marks in chart.data[-2:])
-    assert phone == [max(chart.data[-1].y), min(chart.data[-1].y)] and len(wide) > 3
-    assert phone[0] < chart.layout.yaxis.range[1] < 1.2 * max(row["measured_speedup"] for row in rows)
+    looks = [
+        {
+            trace.name: (trace.marker.color, trace.marker.symbol)
+            for trace in results.chart(rows, value).data
+            if trace.name
+        }
+        for value in results.temperatures(rows)
+    ]
+    assert looks[0] == looks[1] and len({*looks[0].values()}) == len(looks[0]) > 5

@@ -186,24 +186,6 @@ def test_the_arena_shows_what_was_recorded_and_loads_no_model(open_page, toy_eng
     assert page.locator("#cards section").count() == page.locator("#cards svg[role=img]").count() == cards
 
 
-COVERED = """() => [...document.querySelectorAll("#methods .sd-plot")].flatMap((plot) => {
-    const boxes = (css) => [...plot.querySelectorAll(css)].map((node) => [node, node.getBoundingClientRect()]),
-        names = boxes(".textpoint text").filter(([node, { width }]) => width && node.textContent),
-        reach = (a, b) => Math.min(a.right, b.right) > Math.max(a.left, b.left)
-            && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top);
-    return names.flatMap(([name, box], i) => [...names.slice(i + 1), ...boxes(".point")]
-        .filter(([, other]) => reach(box, other)).map(([other]) => [name.textContent, other.textContent]));
-})"""
-
-
-@pytest.mark.parametrize("width", [1280, 375])
-def test_no_name_in_the_chart_covers_a_mark_or_a_name(open_page, width):
-    page = open_page(width)
-    press_tab(page, "methods")
-    expect(page.locator("#methods .sd-plot .point").first).to_be_attached()
-    assert page.evaluate(COVERED) == []
-
-
 def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the_costs_of_a_place(page):
     press_tab(page, "theory")
 
