@@ -192,8 +192,8 @@ class Examination:
         if any(test.tail < self.alarm for test in black_box.against_distributions(texts, context.distributions)):
             raise ServerError(
                 f"The plain server, asked for {BATCH} texts at once, does not draw from the distribution that it "
-                "reports, so that speculation cannot be judged by it. Start vLLM with --logprobs-mode processed_logprobs, or "
-                "judge by the target's weights."
+                "reports, so that speculation cannot be judged by it. Start vLLM with --logprobs-mode "
+                "processed_logprobs, or judge by the target's weights."
             )
 
     def row_after(self, prompt: tuple[int, ...], params: SamplingParams) -> black_box.RowAfter:
