@@ -25,6 +25,10 @@ class TranslatableText(str):
 class Refused(ValueError):
     """Raised for what somebody asked and cannot have. The message is one sentence, for them; no other error's is."""
 
+    @property
+    def sentence(self) -> str:
+        return self.args[0]  # type: ignore[no-any-return]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

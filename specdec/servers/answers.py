@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..events import Candidate, Distribution, FinishReason, Position, UNNAMED
-from ..messages import Refused, TranslatableText
+from ..messages import Refused
 
 MAX_ID = 2**31
 MAX_DRAFT = 256  # most tokens that a cycle can draft; traces have the same limit
 
 
 class ServerError(Refused):
-    """A server cannot be used as requested. `sentence` is the message, without the API key."""
+    """A server cannot be used as requested. Its own `message`, if it answered `status`, never has the API key."""
 
-    def __init__(self, reason: str, /, **values: Any) -> None:
-        self.sentence = reason if isinstance(reason, TranslatableText) else TranslatableText(reason, **values)
-        super().__init__(self.sentence)
+    def __init__(self, sentence: str, status: int = 0, message: str = "") -> None:
+        super().__init__(sentence)
+        self.status, self.message = status, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def context(value: Any) -> int | None:
 
 
 def unreadable(name: str) -> ServerError:
-    return ServerError("The server's answer holds {name} that cannot be read.", name=name)
+    return ServerError(f"The server's answer holds {name} that cannot be read.")
 
 
 def position(node: int, accepted: int, tokens: Sequence[Token]) -> Position:

@@ -48,9 +48,7 @@ def tokens(server: Server, prompt: str) -> tuple[int, ...]:
     ids = server.tokenize_chat(prompt)
     limit = (server.facts.context or math.inf) - 1
     if len(ids) > limit:
-        raise ServerError(
-            "The prompt has {n} tokens; the model reads at most {limit}. Shorten it.", n=len(ids), limit=int(limit)
-        )
+        raise ServerError(f"The prompt has {len(ids)} tokens; the model reads at most {limit}. Shorten it.")
     return ids
 
 

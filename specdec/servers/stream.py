@@ -59,7 +59,7 @@ class Client:
                         return
                     event = parsed(data)
                     if isinstance(event, dict) and "error" in event:
-                        raise ServerError("The server stopped with an error: {message}", message=self._excerpt(event))
+                        raise ServerError(f"The server stopped with an error: {self._excerpt(event)}")
                     self._due = self._until  # while the caller has the event
                     yield event, at
                     self._wait()
@@ -72,7 +72,7 @@ class Client:
             for block in response.iter_raw():
                 size += len(block)
                 if size > ANSWER_BYTES:
-                    raise ServerError("The server sent more than {limit} bytes.", limit=ANSWER_BYTES)
+                    raise ServerError(f"The server sent more than {ANSWER_BYTES} bytes.")
                 yield block, time.perf_counter() - sent
 
     @contextlib.contextmanager
@@ -92,15 +92,15 @@ class Client:
                 yield response
         except httpx.HTTPError as error:
             if not self._expired.is_set():
+                reason = self._excerpt(str(error) or type(error).__name__)
                 raise ServerError(
-                    "The server cannot be reached, or broke off: {message}. Is it running, and is the address right?",
-                    message=self._excerpt(str(error) or type(error).__name__),
+                    f"The server cannot be reached, or broke off: {reason}. Is it running, and is the address right?"
                 ) from None
         finally:
             ended.set()
         if self._expired.is_set():
             seconds = self._total_s if self._due == self._until else SILENCE_S
-            raise ServerError("The server did not finish within {seconds:g} seconds.", seconds=seconds)
+            raise ServerError(f"The server did not finish within {seconds:g} seconds.")
 
     def _wait(self) -> None:
         """Give the server SILENCE_S for the next answer or event."""
@@ -122,11 +122,8 @@ class Client:
         message = ""
         with contextlib.suppress(ValueError, RecursionError):
             message = self._excerpt(json.loads(next(response.iter_raw(10_000), b"")))
-        raise ServerError(
-            "The server refused (status {status}): {message}",
-            status=response.status_code,
-            message=message or response.reason_phrase,
-        )
+        status, message = response.status_code, message or response.reason_phrase
+        raise ServerError(f"The server refused (status {status}): {message}", status, message)
 
     def _excerpt(self, data: Any) -> str:
         """Return the server's error message, shortened and printable, and never with the key."""

@@ -47,14 +47,13 @@ class VLLM:
         try:
             return answers.integers(at(self._client.ask("/tokenize", body), "tokens"))
         except ServerError as error:
-            if NO_TEMPLATE in error.sentence.values.get("message", ""):
+            if NO_TEMPLATE in error.message:
                 return self.tokenize(prompt)
-            if error.sentence.values.get("status") not in (400, 404, 422, 500):
+            if error.status not in (400, 404, 422, 500):
                 raise
             raise ServerError(
-                "The server does not apply its model's chat template to the prompt. {reason} Update the server, or "
-                "check its --chat-template.",
-                reason=error.sentence,
+                f"The server does not apply its model's chat template to the prompt. {error} Update the server, or "
+                "check its --chat-template."
             ) from None
 
     def stream(
@@ -149,7 +148,7 @@ def finish(choice: Any) -> FinishReason | None:
     if reason == "stop":
         return "stop" if isinstance(at(choice, "stop_reason"), str) else "end"
     if reason is not None and reason != "length":
-        raise ServerError("The server aborted the text ({reason}).", reason=answers.label(reason))
+        raise ServerError(f"The server aborted the text ({answers.label(reason)}).")
     return reason
 
 

@@ -17,7 +17,7 @@ from typing import Any, TYPE_CHECKING
 from ..events import Committed, Event, Failed, from_dict, SCHEMA, to_dict
 from ..figures import machine
 from ..figures.stats import Comparison, summary
-from ..messages import TranslatableText
+from ..messages import Refused, TranslatableText
 from ..paths import write_whole
 from .cycle import cycles, is_lossless, ShapeCheck, start_of
 
@@ -42,12 +42,11 @@ STYLES = {
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class TraceError(ValueError):
-    """A text cannot be read as a trace; `sentence` says why."""
+class TraceError(Refused):
+    """A text cannot be read as a trace."""
 
     def __init__(self, reason: str, /, **values: Any) -> None:
-        self.sentence = TranslatableText(reason, **values)
-        super().__init__(self.sentence)
+        super().__init__(TranslatableText(reason, **values))
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def run(*settings: Any, **named: Any) -> Iterator[str]:
     try:
         request = check(*settings, **named)
     except Refused as error:
-        yield json.dumps({"error": translated(error.args[0])})
+        yield json.dumps({"error": translated(error.sentence)})
         return
     with contextlib.closing(session.run(request, stand_in=False)) as items:
         for item in items:

@@ -137,7 +137,7 @@ def from_link(query: Mapping[str, str], default_target: str = EMBEDDED) -> tuple
                 check(**{"prompt": "any", "target": default_target, **good, name: value})
                 good[name] = value
             except Refused as error:
-                wrong.append(translated(error.args[0]))
+                wrong.append(translated(error.sentence))
     return good, strings("traces")["link"]["bad"].format(reasons=sentences(*dict.fromkeys(wrong))) if wrong else ""
 
 

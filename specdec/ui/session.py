@@ -119,7 +119,7 @@ class Session:
         except Refused as error:
             if not stand_in or news.request.target != presets.SMOLLM2:
                 raise
-            news.remark = sentences(translated(error.args[0]), say("instead"))
+            news.remark = sentences(translated(error.sentence), say("instead"))
             news.request = replace(news.request, target=EMBEDDED, drafter=DEFAULT_DRAFTER)
 
     def fetch(self, target: str) -> Iterator[Answer]:
@@ -257,7 +257,7 @@ def read_so_far(step: Step, name: str = "reading") -> str:
 def last_answer(error: Exception, undone: str = "") -> Answer:
     """Turn the error that ended a run into its last answer. `undone` is added at the deadline."""
     if isinstance(error, Refused):
-        return Answer("error", translated(error.args[0]))
+        return Answer("error", translated(error.sentence))
     if isinstance(error, Deadline):
         return Answer("cut", sentences(say("deadline", seconds=round(error.seconds)), undone))
     log.error("a run broke off", exc_info=error)

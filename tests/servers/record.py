@@ -41,8 +41,8 @@ class Recorder(Client):
                 blocks.append(block)
                 yield block, at
         except ServerError as error:
-            status = error.sentence.values.get("status", 0)
-            blocks.append(json.dumps({"error": {"message": error.sentence.values.get("message", "")}}).encode())
+            status = error.status
+            blocks.append(json.dumps({"error": {"message": error.message}}).encode())
             raise
         finally:
             told = [*lines(blocks)]

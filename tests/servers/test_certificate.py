@@ -11,6 +11,7 @@ from specdec import cli as terminal
 from specdec.proof.certify import ModelPair, toy
 from specdec.proof.mistakes import MISTAKES
 from specdec.proof.toys import TableModel
+from specdec.servers import vllm
 from specdec.servers.certificate import certify, Weights
 from specdec.servers.connect import connect
 from specdec.types import SamplingParams
@@ -78,6 +79,14 @@ def test_greedy_text_alone_shows_what_it_can() -> None:
     assert told["verdict"] == "lossless" and told["sentences"] == [
         "The greedy text equals that of plain decoding, token for token."
     ]
+
+
+def test_a_difference_after_a_token_without_id_is_not_judged(monkeypatch) -> None:
+    read = vllm.tokens
+    monkeypatch.setattr(vllm, "tokens", lambda *told: tuple(replace(token, id=None) for token in read(*told)))
+    told = told_of(of_pair(toy(), MISTAKES["accept_all"]), plain(), temperature=0.0)
+    assert told["contexts"][0]["greedy"]["equal"] > 0
+    assert told["verdict"] == "cannot be tested" and "does not report the id" in told["sentences"][0]
 
 
 class NeverKept(RejectionSampling):

@@ -38,7 +38,7 @@ def start(event: gr.EventData) -> Generator[Any, None, None]:
     try:
         running = session.certify(check_certificate(**{name: getattr(event, name, None) for name in names}))
     except Refused as error:
-        yield gr.update(said=translated(error.args[0]), wrong=True)
+        yield gr.update(said=translated(error.sentence), wrong=True)
         return
     with contextlib.closing(running):
         for item in running:

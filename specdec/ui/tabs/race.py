@@ -62,7 +62,7 @@ def begin(engine: Any, *fields: Any) -> Iterator[tuple[Any, ...]]:
             raise Refused(strings("page")["errors"]["browser"])
         request = check(*fields)
     except Refused as error:
-        yield gr.skip(), tell(translated(error.args[0]), wrong=True), gr.skip(), gr.skip()
+        yield gr.skip(), tell(translated(error.sentence), wrong=True), gr.skip(), gr.skip()
         return
     log, words = "", strings("page")["notice"]
     dim = gr.update(preparing=True)  # the run on screen dims until the new one begins
