@@ -12,7 +12,8 @@ export const PLAYER = ".sd-player [data-part=",
   STEP = ".sd-step [data-part=",
   THEORY = ".sd-theory [data-part=",
   BUG = ".sd-bug[data-key=from_target]";
-const CARD = ".sd-player .sd-card:not([hidden])",
+const REJECTED = PLAYER + "lane0] .sd-rejected:not(.sd-future)",
+  CARD = ".sd-player .sd-card:not([hidden])",
   VERDICT = ".sd-proof .sd-verdict";
 
 /* A step points at the element `at`, or at its ancestor `enclosing` if that is set. `act` runs once the tab is ready.
@@ -34,10 +35,10 @@ export const STEPS = [
   {
     id: "rejection",
     tab: "race",
-    at: PLAYER + "lane0] .sd-rejected:not(.sd-future)",
+    at: `${REJECTED} > .sd-token-text, :not(.sd-prose) > .sd-cyc > .sd-rejected`,
     keepFree: ".sd-scene",
     act: (/** @type {TourPage} */ page) => page.seek(page.rejectionCycle().endMs),
-    show: (/** @type {TourPage} */ page) => page.press(PLAYER + "lane0] .sd-rejected:not(.sd-future)"),
+    show: (/** @type {TourPage} */ page) => page.press(REJECTED),
     done: (/** @type {TourPage} */ page) => page.has(PLAYER + "lane0] .sd-rejected.sd-on"),
     thenAt: CARD,
   },

@@ -80,8 +80,9 @@ function mountPlayer(element, props, watch, trigger) {
     if (isOtherRun) beginRun(isNew, fromLink);
     lanes.build();
     // the last lines of a run that was stopped come late
-    if (view.run.header.source === "live" && (reducedMotion || (wasAtEnd && !isOtherRun)))
-      view.timeMs = replayEnd(view.run);
+    if (view.run.header.source === "live" && (reducedMotion || (wasAtEnd && !isOtherRun))) {
+      Object.assign(view, { timeMs: replayEnd(view.run), finishedRun: null });
+    }
     draw();
     root.dispatchEvent(new Event("sd-run"));
   }
@@ -216,7 +217,7 @@ function mountPlayer(element, props, watch, trigger) {
         figures.speculative.passes > 0 &&
         (figures.plain.passes > 0 || !plainOf(view.run)) &&
         (!wasStopped(view.run) || placeAtStop(view.run, figures) !== "");
-    if (isFinished !== Boolean(view.finishedRun) || (isFinished && view.finishedRun !== view.run)) {
+    if ((isFinished ? view.run : null) !== view.finishedRun) {
       view.finishedRun = isFinished ? view.run : null;
       part.flow.replaceChildren();
       if (isFinished) paintFinish(view.run);

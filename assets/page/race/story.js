@@ -30,7 +30,7 @@ import {
   methodOf,
 } from "#page/race/text.js";
 import { MIN_TOKENS } from "#page/race/meters.js";
-import { placeAtStop } from "#page/race/verdict.js";
+import { isInactive, placeAtStop } from "#page/race/verdict.js";
 import { createServerSentences } from "#page/race/server.js";
 import { draftWord, targetWord } from "#page/race/spelling.js";
 
@@ -170,10 +170,9 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
     const place = placeAtStop(view.run, figures),
       time = formatDuration(Math.max(figures.speculative.endMs, figures.plain.endMs));
     if (place) return [fillText(says.stopped_at, { ...values, place: says.place[place], time })];
-    if (wasStopped(view.run))
-      return [
-        fillText(!values.n ? says.stopped_early : values.n < MIN_TOKENS ? says.stopped_short : says.stopped, values),
-      ];
+    const short = values.n < MIN_TOKENS ? "short" : "both",
+      stopped = !values.n ? "early" : values.ks && isInactive(view.run, figures) ? "none" : short;
+    if (wasStopped(view.run)) return [fillText(says.stopped[stopped], values)];
     if (!figures.speculative.passes || (!figures.plain.passes && plainOf(view.run)))
       return [joinSentences(says.one_token, endReasons())];
     if (isServed(view.run)) return [joinSentences(serverStory.endSentences(figures, values), endReasons())];

@@ -1,5 +1,4 @@
-/* Sums up a finished run: first what is true on any machine (passes, words), then what the clock said; of a run that
- * was slower on a quiet machine, the clock first. Uses no DOM. */
+/* Sums up a finished run by its passes and words, then by its clock; a loss by its clock first. Uses no DOM. */
 
 import {
   countLostDrafts,
@@ -18,10 +17,12 @@ import { MIN_TOKENS } from "#page/race/meters.js";
 
 /* Says whether speculation was ahead when a run was stopped: "slower", "even" or "faster"; "" unless both lanes were
  * still running and had written enough. */
-export function placeAtStop(/** @type {Run} */ run, /** @type {Figures} */ { speculative, plain, speedup }) {
+export function placeAtStop(/** @type {Run} */ run, /** @type {Figures} */ figures) {
+  const { speculative, plain, speedup } = figures;
   const isComparable =
     wasStopped(run) &&
     !isServed(run) &&
+    !isInactive(run, figures) &&
     ![speculativeOf(run), plainOf(run)].some((lane) => lane?.finished) &&
     Math.min(speculative.written, plain.written) >= MIN_TOKENS;
   return isComparable ? outcomeOf(speedup) : "";
@@ -52,13 +53,13 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
   const barTextOf = (/** @type {Lane} */ lane) =>
     place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
-    headline: place
-      ? fillText(labels.stopped, { place: texts.say.place[place] })
-      : headlineOf(texts, run, figures, busy),
+    headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures),
     clock:
       place || !outcome || (isLoss && !busy)
         ? ""
-        : fillText(labels.clock[busy ? "busy" : outcome], { times: formatTimes(Number(figures.speedup)) }),
+        : fillText(labels.clock[busy ? "busy" : outcome], {
+            times: formatTimes(Number(figures.speedup)),
+          }),
     busy,
     rows: lanes.map(([name, lane, totals]) => ({
       name: texts.lane[name],
@@ -76,19 +77,20 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
 }
 
 /* Returns whether nothing was drafted, so that both lanes did the same work. */
-const isInactive = (/** @type {Run} */ run, /** @type {Figures} */ { speculative: { drafted, passes, tokens } }) =>
-  plainOf(run) && !serverOf(speculativeOf(run)) && !drafted && passes === tokens;
+export const isInactive = (
+  /** @type {Run} */ run,
+  /** @type {Figures} */ { speculative: { drafted, passes, tokens } },
+) => plainOf(run) && !serverOf(speculativeOf(run)) && !drafted && passes === tokens;
 
-/** Says how many passes there were and how many plain decoding needs; of a run that was slower, that first.
- * @param {PlayerTexts} texts @param {Run} run @param {Figures} figures @param {boolean} busy */
-function headlineOf(texts, run, figures, busy) {
+/** @param {PlayerTexts} texts @param {Run} run @param {Figures} figures */
+function headlineOf(texts, run, figures) {
   const { written: n, passes: ks, tokens: kp } = figures.speculative,
     labels = texts.finish,
     outcome = outcomeOf(figures.speedup),
     values = { n, ks, kp, m: figures.plain.written, times: formatTimes(1 / Number(figures.speedup)) };
   if (!plainOf(run)) return fillText(labels.alone, values);
   if (isInactive(run, figures)) return fillText(labels.inactive, values);
-  const beforePasses = outcome === "slower" && !busy ? fillText(labels.slower, values) : "";
+  const beforePasses = outcome === "slower" ? fillText(labels.slower, values) : "";
   if (serverOf(speculativeOf(run))) return beforePasses || fillText(texts.server.title, values);
   const passes = fillText(ks < kp ? (ks === 1 ? labels.passes_one : labels.passes) : labels.none_saved, values);
   if (beforePasses) return beforePasses + labels.then + passes;

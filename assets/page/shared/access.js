@@ -15,7 +15,7 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
     if (key !== "Enter" || shiftKey || isComposing) return;
     if (!(/** @type {Element} */ (target).matches("#prompt textarea"))) return;
     event.preventDefault();
-    document.querySelector("#run").click(); // does nothing while the button is disabled
+    document.querySelector("#run:not([data-stops])")?.click(); // does nothing while the button is disabled
   });
 
   /* A long prompt shows its beginning, and no part of a line, once it is written. */

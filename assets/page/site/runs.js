@@ -25,6 +25,7 @@ export function createOwnRuns({ page, root, showNotice, write, onRunning }) {
     write,
     onRunning(isRunning) {
       button.textContent = isRunning ? page.words.stop : page.words.run;
+      button.toggleAttribute("data-stops", isRunning);
       onRunning(isRunning);
     },
     runAgain(k) {

@@ -84,17 +84,13 @@ export function createEvidence(page, { drawBars, drawRow }, serverViews, describ
           : labels.lead;
     return [
       [
-        html(
-          "div",
-          { class: "sd-headed" },
-          createTitle(
-            fillText(
-              verdict.rule === BLOCK_VERIFICATION ? labels.title_block : cycle.tree ? labels.title_tree : labels.title,
-              values,
-            ),
+        createTitle(
+          fillText(
+            verdict.rule === BLOCK_VERIFICATION ? labels.title_block : cycle.tree ? labels.title_tree : labels.title,
+            values,
           ),
-          createLegend(["sd-i-target", notation.p_name], ["sd-i-draft", notation.q_name]),
         ),
+        createLegend(["sd-i-target", notation.p_name], ["sd-i-draft", notation.q_name]),
         draft.target ? drawBars(draft, part.left.clientWidth) : createNote(texts.no_laws),
         createNote(lead),
       ],
