@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
@@ -13,7 +13,6 @@ from .sampling import entropy, overlap, residual, Sampler
 from .types import is_chain, Proposal, Status, Trial, Verdict
 
 Piece = Callable[[int], str]
-Draw = Callable[[Tensor], int]
 TOP = 8  # how many of a distribution's likeliest tokens are listed
 
 
@@ -48,11 +47,33 @@ def positions(
     described = tuple(Position(t.node, t.token, piece(t.token), status, t.p, t.q, t.u, h=t.h) for t, status in trials)
     if noise is None:
         return described
-    full = list[Position]()
-    for position, weights in zip(described, weights_of(proposal, rows, verdict), strict=True):
-        draw = partial(noise.categorical, key=("own", proposal.tree.depth(position.node) - 1))
-        full.append(describe_position(with_siblings(position, proposal, rows), weights, verdict.token, piece, draw))
-    return tuple(full)
+    return tuple(with_distributions(described, proposal, rows, verdict, piece, noise))
+
+
+def with_distributions(
+    positions: Iterable[Position], proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler
+) -> Iterator[Position]:
+    """Add the distributions of each position; after a rejection, also with the target's own token.
+
+    The residual is norm(max(0, w p - q)), where only a block has w < 1. Without coins, and in a block that is never
+    accepted, there is none.
+    """
+    by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
+    block, chances = BlockVerification().weigh(proposal, rows) if is_chain(proposal.parents) else ([], [])
+    for position, q in zip(positions, proposal.distributions(rows), strict=True):
+        node, token = position.node, position.token
+        p, w = row_under_test(proposal, rows, node, by_coins), block[node] if by_block else float(bool(by_coins))
+        draw = partial(noise.categorical, key=("own", proposal.tree.depth(node) - 1))
+        replacement = {verdict.token} if position.status == "rejected" else set()
+        shown, rest = {*likeliest(p), *likeliest(q), token} | replacement, residual(w * p, q, token) if w else None
+        yield replace(
+            with_siblings(position, proposal, rows),
+            overlap=round(overlap(p, q), 7),
+            target=distribution(p, piece, shown, draw(p)),
+            draft=distribution(q, piece, shown),
+            residual=None if rest is None else distribution(rest, piece, {*likeliest(rest)} | replacement, draw(rest)),
+            block=chances[node] if chances and not by_block else None,
+        )
 
 
 def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Trial]:
@@ -65,39 +86,8 @@ def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Tria
     return [trials[node] for node in range(len(proposal))]
 
 
-class Weights(NamedTuple):
-    """What is weighed at one drafted token. The tensors are distributions [V]."""
-
-    p: Tensor  # in the token's trial: see `row_under_test`
-    q: Tensor
-    residual: Tensor | None  # None if nothing is drawn from it: without coins, and in a block that is never accepted
-    block: float | None  # see `Position.block`
-
-
-def weights_of(proposal: Proposal, rows: Tensor, verdict: Verdict) -> Iterator[Weights]:
-    """Yield the weights of each drafted token. The residual is norm(max(0, w p - q)), where only a block has w < 1."""
-    by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
-    block, chances = BlockVerification().weigh(proposal, rows) if is_chain(proposal.parents) else ([], [])
-    for node, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions(rows), strict=True)):
-        p, w = row_under_test(proposal, rows, node, by_coins), block[node] if by_block else float(bool(by_coins))
-        chance = chances[node] if chances and not by_block else None
-        yield Weights(p, q, residual(w * p, q, token) if w else None, chance)
-
-
 def nodes_with_coin(verdict: Verdict) -> set[int]:
     return {trial.node for trial in verdict.trials if trial.u is not None}
-
-
-def describe_position(position: Position, weights: Weights, own: int, piece: Piece, draw: Draw) -> Position:
-    """Add the distributions, and `block`; after a rejection, also with the target's `own` token."""
-    p, q, rest, block = weights
-    replacement = {own} if position.status == "rejected" else set()
-    shown = {*likeliest(p), *likeliest(q), position.token} | replacement
-    target, draft = distribution(p, piece, shown, draw(p)), distribution(q, piece, shown)
-    position = replace(position, overlap=round(overlap(p, q), 7), target=target, draft=draft, block=block)
-    if rest is None:
-        return position
-    return replace(position, residual=distribution(rest, piece, {*likeliest(rest)} | replacement, draw(rest)))
 
 
 def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:

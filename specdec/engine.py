@@ -159,7 +159,7 @@ class Engine:
         *,
         rule: str | Rule = "rejection",
         params: SamplingParams | None = None,
-        details: bool = True,
+        details: bool = False,
         **sampling: Any,
     ) -> Generator[Event, None, None]:
         """Decode `prompt` in one lane, and yield its events. Closing the iterator ends the run.
@@ -171,7 +171,7 @@ class Engine:
             k: the greatest depth of a draft; 0: what `prepare` chooses.
             rule: "rejection", "match", "shared_noise", "block", the lossy "typical", or an object of a class of `Rule`.
             params: the sampling parameters, some of which `sampling` replaces (temperature, top_p, max_tokens …).
-            details: whether events describe the distributions at each position.
+            details: whether events describe both distributions at each position, which takes milliseconds a cycle.
 
         Raises Refused for a prompt that is empty or too long, and for anything else that cannot run.
         """

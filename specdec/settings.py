@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal
 
+from . import methods
 from .exposure import limits
 from .messages import Refused, TranslatableText
 from .methods import DEFAULT_DRAFTER, DEFAULT_RULE, EMBEDDED, find_method, inner_drafter, RULE_FACTS, rule_facts
@@ -134,13 +135,19 @@ class RunRequest:
             return
         if inner_drafter(inner_drafter(self.drafter)):
             raise Refused(f"{self.drafter}: adaptive cannot wrap adaptive")
-        judges_trees = getattr(rule, "trees", True)  # `make_task` refuses what is no rule
-        if not judges_trees and (method := find_method(self.drafter)) and method.tree:
+        method, judges_trees = find_method(self.drafter), getattr(rule, "trees", True)  # `make_task` wants a rule
+        if method is None and self.drafter != DEFAULT_DRAFTER:
+            raise Refused(f"there is no drafter {self.drafter!r}; choose from {', '.join(methods.METHODS)}")
+        if method and method.tree and not judges_trees:
             reason = TranslatableText(
                 "This rule judges chains only, and {drafter} makes trees. Choose another rule or another drafter.",
                 drafter=self.drafter,
             )
             raise Refused(reason)
+
+    def leaves_open(self, choice: methods.Choice) -> bool:
+        """Return whether `choice` filled in the drafter, or the K of one that drafts."""
+        return self.drafter == DEFAULT_DRAFTER or (self.k == 0 and choice.k > 0)
 
     @classmethod
     def from_settings(cls, values: Mapping[str, Any]) -> "RunRequest":

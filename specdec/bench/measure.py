@@ -33,7 +33,7 @@ class Case:
 
 
 def run(engine: Engine, prompt: str, drafter: str, k: int, params: SamplingParams) -> LaneStats:
-    events = engine.stream(prompt, drafter, k, params=params, details=False)
+    events = engine.stream(prompt, drafter, k, params=params)
     return LaneStats.from_events(whole_run(events, drafter), SPECULATIVE)
 
 

@@ -13,7 +13,7 @@ from typer import Argument, Context, Option
 from ..events import Event, PLAIN, SPECULATIVE
 from ..lanes.interleave import broken_off
 from ..messages import Refused
-from ..methods import Choice, DEFAULT_DRAFTER, EMBEDDED, find_method, METHODS
+from ..methods import Choice, METHODS
 from ..paths import check_writable
 from ..settings import declare, Flag, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import live_header, printable, Trace, TraceHeader
@@ -26,17 +26,12 @@ if TYPE_CHECKING:
 OURS = "target", "draft", "dtype", "device", "drafter", "k", "peer", "rule"  # what a server has itself
 
 
-def drafters(target: str = EMBEDDED) -> list[str]:
-    """Return the drafters of the embedded target; for any other target, all drafters that exist."""
-    return [m.name for m in METHODS.values() if m.embedded or target != EMBEDDED]
-
-
 def make_flag(setting: Setting) -> Parameter:
     """Make the argument for the prompt, or the flag for any other setting."""
     flag = setting.flag or Flag(setting.type_, setting.default)
     about = flag.help or setting.help
     if setting.name == "drafter":
-        about += f"; of the embedded target: {', '.join(drafters())}"
+        about += f"; of the embedded target: {', '.join(m.name for m in METHODS.values() if m.embedded)}"
     short_names = ["-" + setting.name] if len(setting.name) == 1 else []
     info: Any = Option(*short_names, help=about)
     if setting.default is REQUIRED:
@@ -65,9 +60,6 @@ def run(
     request = RunRequest.from_settings(settings)
     if not request.target.strip():
         raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")
-    if request.drafter != DEFAULT_DRAFTER and find_method(request.drafter) is None:
-        names = ", ".join(drafters(request.target))
-        raise Refused(f"there is no drafter {request.drafter!r}; choose from {names}")
     if server is None and plain:
         raise Refused("--plain belongs to a --server")
     if save is not None:
@@ -94,8 +86,7 @@ def race_here(request: RunRequest, engine: "Engine", save: Path | None) -> Seque
     """Print the text as it is decoded, then the figures. Raises Refused if the settings do not fit the models."""
     started = engine.start(request, show_step)
     show_progress("")
-    is_open = request.drafter == DEFAULT_DRAFTER or request.k == 0 < started.choice.k
-    note = default_sentence(started.choice) if is_open else ""
+    note = default_sentence(started.choice) if request.leaves_open(started.choice) else ""
     models, events = engine.models, list[Event]()
     try:
         sys.stdout.write(request.prompt + "\n\n" * (models.chat is not None))  # the answer to a chat stands apart

@@ -80,8 +80,11 @@ class Family:
     def drafts(self) -> dict[str, LoadedModel]:
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
-    def new_drafter(self, name: str, capacity: int) -> tuple[LanguageModel[Any], Drafter]:
-        """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot."""
+    def new_drafter(self, name: str, capacity: int, in_template: bool = True) -> tuple[LanguageModel[Any], Drafter]:
+        """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot.
+
+        `in_template` says whether `encode` puts the prompt into the chat template, whose tokens are not copied.
+        """
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
         if name not in self.drafters:
@@ -91,7 +94,7 @@ class Family:
         view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
         drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
         drafter.name = name  # several drafters can be of the same class
-        if isinstance(drafter, CopyingDrafter) and self.chat is not None:
+        if isinstance(drafter, CopyingDrafter) and self.chat is not None and in_template:
             before, after = self.chat.around(self.tokenizer)
             drafter.around = len(before), len(after)
         if wrapped:

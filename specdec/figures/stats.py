@@ -1,5 +1,7 @@
 """Compute α, τ and costs from the events of runs. The unit of costs is one plain step.
 
+Letters follow Leviathan et al. 2022 (arXiv 2211.17192); v, of a pass, and o, of the rest of a cycle, are added.
+
 In a tree, `alpha` counts levels, not nodes: levels passed / levels judged. A level is judged if at least one of its
 nodes is judged, and passed if one is accepted. `draft_acceptance_rate` counts nodes: tokens accepted / tokens drafted.
 """
@@ -13,7 +15,6 @@ from typing import Any
 
 from ..events import Committed, Counted, Drafted, Event, Finished, PLAIN, SPECULATIVE, Started, Verified
 from ..types import Tree
-from .theory import accounted_speedup
 
 MAX_SPEEDUP_OVER_TAU = 1.05  # τ bounds the speed-up; if speed-up / τ is larger, plain decoding was slowed down
 MAX_MEAN_OVER_MEDIAN = 1.5  # of the times of passes; a larger ratio means that some passes were slowed down
@@ -208,6 +209,11 @@ class Comparison:
         step_cost = fmean(spec.step_seconds) / self.step if spec.step_seconds else 1.0  # of passes without a draft
         share = len(spec.depths) / spec.cycles
         return accounted_speedup(spec.tau, spec.drafted / len(spec.depths), c, v, o, share, step_cost)
+
+
+def accounted_speedup(tau: float, drafted: float, c: float, v: float, o: float, share: float, step: float) -> float:
+    """Return the speed-up at `tau` tokens a cycle. A `share` of cycles drafts `drafted` tokens; others cost `step`."""
+    return tau / (share * (drafted * c + v) + (1.0 - share) * step + o)
 
 
 def pooled_tau(lanes: Sequence[LaneStats]) -> float:

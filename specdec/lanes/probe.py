@@ -8,6 +8,8 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from statistics import linear_regression, median, mode
 from typing import Any
@@ -19,7 +21,6 @@ from ..events import Event, Failed
 from ..families.zoo import Family, tune_threads
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
-from ..figures.theory import tokens_by_position
 from ..messages import Refused
 from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method
 from ..models.build import folder
@@ -110,7 +111,7 @@ def acceptance(family: Family, name: str, temperature: float) -> Sequence[float]
 def expect(family: Family, name: str, depth: int, temperature: float) -> Choice:
     """Return this choice with its expected speed-up. The last known rate also counts for all later positions."""
     rates = acceptance(family, name, temperature)
-    tokens = tokens_by_position([*rates, *[rates[-1]] * depth], depth)
+    tokens = 1.0 + sum(accumulate([*rates, *[rates[-1]] * depth][:depth], mul))  # 1 + α₁ + α₁α₂ + …
     return Choice(name, depth, tokens / probe(family, name).at(temperature).cycle(depth))
 
 

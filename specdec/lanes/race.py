@@ -43,7 +43,8 @@ def make_task(
     if not isinstance(rule, Rule):
         raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
-        target, drafter = family.new_drafter(drafter, min(family.target.context, len(tokens) + params.max_tokens))
+        capacity = min(family.target.context, len(tokens) + params.max_tokens)
+        target, drafter = family.new_drafter(drafter, capacity, in_template=isinstance(request.prompt, str))
     elif isinstance(drafter, Drafter):
         target = TargetView(family.target)
     else:

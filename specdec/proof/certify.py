@@ -28,6 +28,7 @@ from ..host import HostExecutor
 from ..loop import generate
 from ..messages import Refused, TranslatableText
 from ..models.base import LanguageModel
+from ..models.device import Resources
 from ..sampling import overlap, probabilities, Sampler
 from ..task import Task
 from ..types import SamplingParams
@@ -65,14 +66,16 @@ class ModelPair:
     ) -> None:
         self.name, self.text, self.params, self.piece = name, tuple(text), params, piece
         self.k, self.models, self.greedy_limit = 2, (target, draft), greedy_limit  # K = 1 would hide some mistakes
-        self.shown_text = self.text[control:]
+        self.shown_text, self.resources = self.text[control:], Resources()
         self.target, self.draft = (CachedRows(model, len(self.text) + LENGTH + self.k) for model in self.models)
 
     def task(self, mistake: Mistake | None, k: int, length: int) -> Task:
         """Make a task on the text without its last token; `FirstTokenGiven` draws that one, then `length` follow."""
         params = replace(self.params, max_tokens=1 + length, ignore_end=True)
         drafter = DraftModelDrafter(self.draft)
-        task = Task(self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False)
+        task = Task(
+            self.target, self.text[:-1], params, drafter, k, piece=self.piece, details=False, resources=self.resources
+        )
         return mistake.apply(task, self.draft) if mistake else task
 
     def row(self, tokens: Tokens = ()) -> Tensor:
@@ -105,7 +108,9 @@ def embedded(family: Family, text: str) -> ModelPair:
     # With top-k 20 there are only 8,000 texts of three tokens, so that their distribution can be listed.
     params, draft = SamplingParams(temperature=0.8, top_k=20), family.drafts["draft_model"]
     piece, shared = family.pieces.piece, len(family.prefix)
-    return ModelPair("embedded", family.target, draft, tokens, params, piece, GREEDY_TOKENS, shared)
+    pair = ModelPair("embedded", family.target, draft, tokens, params, piece, GREEDY_TOKENS, shared)
+    pair.resources = family.resources
+    return pair
 
 
 class FirstTokenGiven(Sampler):

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ MAX_VARIATION = 1e-12  # larger than the float64 rounding errors over a few thou
 MAX_LOOP_PATHS = 100  # toys with more paths are left out, so that a proof takes about a minute
 MAX_CYCLE_PATHS = 100_000  # of a single cycle's draft, and of its verification
 SparseRow = dict[int, float]  # token -> probability, without tokens of probability 0
-Verify = Callable[[list[int], Tensor, Tensor, "UserSampler"], Sequence[int]]  # what a user's file defines
+Verify = Callable[[list[int], Tensor, Tensor, Any], Sequence[int]]  # what a user's file defines
 KINDS = ("alike", "zeros", "ties", "far apart")  # of pairs of rows: how target and draft differ
 SIZES = (100, 1_000, 32_000, 50_257, 65_537, 128_256, 151_936, 262_144)  # most are of published vocabularies
 DENSE = 32  # in larger vocabularies, only `SOME` tokens have positive probability
@@ -189,19 +190,6 @@ def tree_groups() -> dict[str, list[CycleCase]]:
     }
 
 
-class UserSampler:
-    """Draws for a user's verifier. It tells no coin's u, because one path stands for all u with the same outcome."""
-
-    def __init__(self, inner: Sampler) -> None:
-        self._inner = inner
-
-    def categorical(self, probs: Tensor, key: Any) -> int:
-        return self._inner.categorical(probs, key)
-
-    def accept(self, p: float, q: float, key: Any) -> bool:
-        return self._inner.accept(p, q, key)[0]
-
-
 class UserRule(Rule):
     """A verifier from a user's file, run by the shipped loop."""
 
@@ -213,8 +201,9 @@ class UserRule(Rule):
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         if not proposal.tokens:
             return Verdict((), sampler.categorical(rows[0], ("own", 0)), "bonus", ())
-        q = proposal.distributions(rows)
-        out = [int(token) for token in self._verify(list(proposal.tokens), rows, q, UserSampler(sampler))]
+        # It tells no coin's u, because one path stands for all u with the same outcome.
+        draws = SimpleNamespace(categorical=sampler.categorical, accept=lambda p, q, key: sampler.accept(p, q, key)[0])
+        out = [int(token) for token in self._verify(list(proposal.tokens), rows, proposal.distributions(rows), draws)]
         if not out:
             raise ValueError("verify returned no token")
         accepted = common_prefix(out[:-1], proposal.tokens)

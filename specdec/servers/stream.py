@@ -85,6 +85,8 @@ class Client:
                 sockets.append(info["return_value"].get_extra_info("socket"))
 
         self._wait()
+        if time.monotonic() < self._until:
+            self._expired.clear()
         threading.Thread(target=self._watch, args=(sockets, ended), daemon=True).start()
         method = "GET" if body is None else "POST"
         try:

@@ -13,7 +13,6 @@ from . import recorded
 from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
-GREY = "#94a3b8"  # of lines in the chart
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8b5cf6")
 HEIGHT = 520  # pixels, of the chart and its legend; `methods.css` keeps the place
 GAIN = 1.1  # the least speed-up that a finding calls one
@@ -58,10 +57,6 @@ def method(drafter: str) -> str:
 
 def domain(name: str) -> str:
     return strings("methods")["domains"].get(name, name)
-
-
-def at(temperature: float) -> str:
-    return strings("methods")["temperature"].format(value=f"{temperature:g}")
 
 
 def temperatures(rows: list[Row]) -> list[float]:
@@ -111,7 +106,7 @@ def chart(rows: list[Row], temperature: float) -> Any:
     hover = "%{customdata[0]} · %{customdata[1]}: %{y:.2f}×, τ %{x:.2f}<extra></extra>"
     figure.update_traces(marker_size=10, hovertemplate=hover)
     for cost in (1, 2, 3, 4):  # the names of the lines stand outside the frame, where no mark is
-        end, line = min(right, top * cost), {"color": GREY, "dash": "dot", "width": 1}
+        end, line = min(right, top * cost), {"color": "#94a3b8", "dash": "dot", "width": 1}
         label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
         label["textposition"] = "middle right" if end == right else "top center"
         figure.add_scatter(x=[0, end], y=[0, end / cost], line=line, hoverinfo="skip", showlegend=False, **label)

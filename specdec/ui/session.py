@@ -198,7 +198,7 @@ class RunNews:
                     self.reading = None
                     yield Answer("running", sentences(self.remark, self.chosen) or say("running"))
             case Choice():
-                if self.request.drafter == DEFAULT_DRAFTER or self.request.k == 0 < item.k:
+                if self.request.leaves_open(item):
                     self.chosen = chosen_sentence(item)
                 peer = say("peer") if self.request.peer else ""
                 yield Answer("running", sentences(self.remark, self.chosen, peer) or say("running"))

@@ -28,7 +28,6 @@ from .text import as_json, asset, ENGLISH, filled, language, LANGUAGES, of_draft
 from .theme import STYLES
 
 STYLE = "assets/site.css"  # a folder with this file holds a site, and may be overwritten
-ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r"})  # for `quoted`
 COMMAND = "pip install -r requirements.txt && python app.py"
 MODULE = re.compile(r"#page/([\w/]+)\.js")
 APP_ONLY = ("shared/foot", "shared/local")  # scripts of parts that only the app has
@@ -97,11 +96,6 @@ def data_script(name: str, value: str) -> str:
     return f"\n(self.specdec ||= {{}})[{as_json(name)}] = {value};\n"
 
 
-def quoted(log: str) -> str:
-    """Write a JavaScript string in single quotes, since a log has many double quotes."""
-    return "'" + log.translate(ESCAPES) + "'"
-
-
 def merged(words: dict[str, Any], replacements: dict[str, Any]) -> dict[str, Any]:
     """Put `replacements` into their places in `words`, at any depth."""
     deep = {name: merged(words[name], inner) for name, inner in replacements.items() if isinstance(inner, dict)}
@@ -127,7 +121,7 @@ class Sheet:
         self.files[f"{self.data}/page.js"] = data_script("page", as_json(self.host_data()))
         for kind in recorded.recorded_names():
             for drafter, name in runs_of(kind).items():
-                self.files[f"{name}.js"] = data_script(name, quoted(recorded.recorded(kind, drafter)))
+                self.files[f"{name}.js"] = data_script(name, as_json(recorded.recorded(kind, drafter)))
 
     def document(self, version: str, base: str) -> str:
         scripts = ("assets/modules.js", f"traces/{self.begin}.js", f"{self.data}/page.js")

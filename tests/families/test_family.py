@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 from unittest.mock import Mock
 
@@ -22,7 +23,7 @@ from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused
 from specdec.paths import FAMILY
-from specdec.sampling import probabilities
+from specdec.sampling import probabilities, RandomSampler
 from specdec.settings import RunRequest
 from specdec.traces.file import Trace
 from specdec.types import Costs, SamplingParams
@@ -44,6 +45,14 @@ def greedy_ids(family: Family, prompt: str, drafter: str, k: int, tokens: int = 
     choose(family, drafter, k)  # measures the costs by which `adaptive` drafts
     task = make_task(family, family.encode(prompt), RunRequest(prompt, drafter, k, params), details=False)
     return ids(generate(task))
+
+
+def test_a_chat_template_is_not_copied_and_a_prompt_of_ids_has_none(exact, monkeypatch) -> None:
+    monkeypatch.setattr(exact, "chat", SimpleNamespace(around=lambda tokenizer: ([7, 8], [9])))
+    for prompt, copied in (("a b", (3, 1)), ([7, 8, 1, 2, 3, 9], (3, 9))):
+        drafter = make_task(exact, [7, 8, 1, 2, 3, 9], RunRequest(prompt, "prompt_lookup", 2, SamplingParams())).drafter
+        drafter.read_prompt([7, 8, 1, 2, 3, 9])
+        assert drafter.propose([7, 8, 1, 2, 3, 9, 1, 2], 2, SamplingParams(), RandomSampler(0)).tokens == copied
 
 
 @pytest.mark.parametrize("domain", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])

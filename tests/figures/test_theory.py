@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from specdec.figures import theory
+from specdec.figures import stats
 from specdec.figures.stats import Comparison
 from specdec.traces.file import Trace
 from specdec.ui.text import strings
@@ -153,7 +153,7 @@ def worked() -> Iterator[dict[str, Any]]:
 def formulas(rng: random.Random) -> Iterator[dict[str, Any]]:
     def case(name: str, *args: Any) -> dict[str, Any]:
         first, *rest = name.split("_")
-        home = next(module for module in (theory, sys.modules[__name__]) if hasattr(module, name))
+        home = next(module for module in (stats, sys.modules[__name__]) if hasattr(module, name))
         want = getattr(home, name)(*args)
         return {"name": first + "".join(map(str.capitalize, rest)), "args": list(args), "want": want}
 

@@ -64,11 +64,6 @@ def test_a_static_space_finds_its_settings(made) -> None:
     assert settings["custom_headers"]["cross-origin-opener-policy"] == "same-origin"  # the engine then has threads
 
 
-def test_a_run_is_written_so_that_a_script_reads_it_back() -> None:
-    text = "a'b\\n\\\\\n\r\"</script>\u2028’"
-    assert site.quoted(text) == "'a\\'b\\\\n\\\\\\\\\\n\\r\"</script>\u2028’'"
-
-
 def test_another_folder_is_refused_in_one_sentence_and_stays(tmp_path, capsys) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     for out in (tmp_path, tmp_path / "thesis.txt", tmp_path / "thesis.txt" / "site"):

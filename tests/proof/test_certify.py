@@ -252,6 +252,7 @@ def test_the_embedded_models_pass_all_three_checks(top_k: int, tokens: int) -> N
     family = zoo.load()
     pair = certify.embedded(family, "Once upon a time there was a")
     assert (pair.params.top_k, pair.greedy_limit) == (20, 48)
+    assert pair.task(None, 2, 3).resources is family.resources  # and so the threads that were tuned
     pair.params, pair.greedy_limit = replace(pair.params, top_k=top_k), tokens
     assert closed_form(pair, None)["error"] < 1e-12
     result = greedy(pair, None)

@@ -141,6 +141,12 @@ def test_a_byte_at_a_time_takes_no_longer_than_all_may_take(monkeypatch) -> None
             server.sample([1, 2], PARAMS, 1)
         with pytest.raises(ServerError, match="did not finish within 1 seconds"):
             server.tokenize("Once")  # which would be answered
+    monkeypatch.setattr(stream, "SILENCE_S", 0.5)
+    with Stub(vllm(dripping)) as stub:
+        server = connect(stub.address)
+        with pytest.raises(ServerError, match=r"did not finish within 0\.5 seconds"):
+            server.sample([1, 2], PARAMS, 1)
+        assert server.tokenize("Once")  # it has seconds of its own
 
 
 def test_the_terminal_ends_at_a_server_that_drips(monkeypatch, capsys) -> None:

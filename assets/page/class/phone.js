@@ -117,7 +117,7 @@ export function mount(element, props, player, playerProps, handlers) {
 
   function paintHead() {
     const followed = view.state?.led === false ? labels.alone : labels.following;
-    part.state.textContent = view.problem || (view.following ? followed : labels.own);
+    part.state.textContent = view.problem || (!view.following ? labels.own : view.state?.question ? "" : followed);
     part.state.classList.toggle("sd-wrong", Boolean(view.problem));
     part.toggle.textContent = view.following ? labels.leave : labels.follow;
   }

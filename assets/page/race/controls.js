@@ -85,7 +85,6 @@ export function createControls(texts, part, view, playback, draw, getLog) {
     const { gained } = part.swatches,
       most = Math.max(0, ...speculativeOf(view.run).cycles.map((cycle) => cycle.gained));
     setProperty(gained, "hidden", view.zoom === "run" || most < 2); // in the whole run no bar has a number
-    setProperty(gained.firstChild, "textContent", `+${most} `);
   }
 
   return paintTransport;

@@ -55,7 +55,7 @@ export function labelPlayer(texts, part, speeds) {
     texts.time.draft,
     html("i", { class: "sd-sw-target" }),
     texts.time.target,
-    (part.swatches.gained = html("span", {}, html("b", {}), texts.time.gained)),
+    (part.swatches.gained = html("span", {}, html("b", {}, "+n "), texts.time.gained)),
   );
   part.zoom.append(
     ...["close", "run"].map((zoom) => html("button", { type: "button", "data-zoom": zoom }, texts.time[zoom])),

@@ -78,7 +78,7 @@ export function figuresAt(/** @type {Run} */ run, /** @type {number} */ ms) {
 
 /* Says whether a run was faster than plain decoding, slower or neither; "" without a comparison. */
 export const outcomeOf = (/** @type {number | null} */ speedup) =>
-  !speedup ? "" : speedup > 1.03 ? "faster" : speedup < 0.97 ? "slower" : "even";
+  !speedup ? "" : speedup > 1.05 ? "faster" : speedup < 0.95 ? "slower" : "even";
 
 const MAX_RATIO = 1.05, // largest plausible speed-up, as a multiple of τ
   MAX_SCATTER = 1.5, // largest plausible mean time of a pass, as a multiple of the median

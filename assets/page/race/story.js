@@ -194,8 +194,6 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       drafting: toFixed(draftCost),
       checking: toFixed(passCost),
       rest: toFixed(otherCost),
-      alpha: toFixed(100 * Number(figures.alpha), 0) + "%",
-      drafts: Math.round(figures.speculative.drafted / Math.max(1, figures.speculative.checks)),
     });
     const sentence = fillText(says[outcome && outcome !== "faster" ? outcome : "done"], values);
     return [

@@ -49,7 +49,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     inactive = isInactive(run, figures),
     outcome = inactive ? "" : outcomeOf(figures.speedup),
     isLoss = outcome === "slower",
-    fill = inactive || (isLoss && busy) ? "line-2" : isLoss ? "rejected" : "accepted";
+    fill = inactive || outcome === "even" || (isLoss && busy) ? "line-2" : isLoss ? "rejected" : "accepted";
   const barTextOf = (/** @type {Lane} */ lane) =>
     place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {

@@ -67,7 +67,7 @@ export function createCurves({
     const { k, c, v, o } = settings,
       sum = `${k} × ${toFixed(c, 3)} + ${toFixed(v)} + ${toFixed(o, 3)} = ${toFixed(k * c + v + o)}`;
     part.longer.replaceChildren(
-      html("b", {}, fillText(texts.longer.cost, { sum })),
+      html("b", {}, fillText(texts.longer.cost, { sum, tokens: toFixed(expectedTokens(settings.alpha, k)) })),
       " ",
       joinSentences(sayNext(k), texts.longer.wins),
     );

@@ -3,7 +3,7 @@
 import { formatDuration, toFixed } from "#page/race/format.js";
 
 export const formatTimes = (/** @type {number} */ x, digits = 2) => toFixed(x, digits) + "×";
-export const formatSmall = (/** @type {number} */ x) => (x >= 0.1 ? toFixed(x) : String(+x.toPrecision(2)));
+export const formatSmall = (/** @type {number} */ x) => String(+x.toPrecision(3));
 export const findById = (/** @type {any[]} */ list, /** @type {string} */ id) => list.find((entry) => entry.id === id);
 /** @param {number} from @param {number} to */
 export const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);

@@ -1,4 +1,4 @@
-/* Computes tokens per cycle and speed-ups. `specdec/figures/theory.py` defines the letters and cites the papers. */
+/* Computes tokens per cycle and speed-ups. Letters follow Leviathan et al. 2022 (arXiv 2211.17192). */
 
 /** @param {number} alpha @param {number} k */
 export const expectedTokens = (alpha, k) => (alpha === 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));

@@ -73,8 +73,9 @@ def measured(report: dict[str, Any], *names: str) -> None:
 
 
 def choice(temperature: float) -> str:
-    words = strings("methods")["choices"]
-    return words["sampled" if temperature else "greedy"].format(temperature=results.at(temperature))
+    words = strings("methods")
+    shown = words["temperature"].format(value=f"{temperature:g}")
+    return words["choices"]["sampled" if temperature else "greedy"].format(temperature=shown)
 
 
 def target(report: dict[str, Any]) -> str:

@@ -207,7 +207,7 @@ def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the
     expect(part("measuredsay")).to_contain_text("this share was kept: ")
     assert "this run" in part("table").inner_text()
     page.get_by_role("button", name="A poor draft").click()
-    expect(part("longer")).to_contain_text("power 7 = 0.00022 tokens more, for 0.1 steps more. That is 0.0022 tokens")
+    expect(part("longer")).to_contain_text("power 7 = 0.000219 tokens more, for 0.1 steps more. That is 0.00219 tokens")
     page.get_by_role("button", name="A good draft").click()
     expect(part("headline")).to_contain_text("2.40× by the formula: 3.36 tokens per cycle, and each cycle costs 1.40")
     assert part("announce").inner_text() == part("headline").inner_text()

@@ -1,4 +1,4 @@
-// The page's formulas against specdec/figures/theory.py, and what it reads off a run against specdec/figures/stats.py.
+// The page's formulas against tests/figures/test_theory.py; what it reads off a run against specdec/figures/stats.py.
 // CASES names both.
 import test from "node:test";
 import assert from "node:assert";
@@ -31,7 +31,7 @@ function close(got, want, what) {
   assert.ok(Math.abs(got - want) <= 1e-9 * Math.max(1, Math.abs(want)), `${what}: ${got}, not ${want}`);
 }
 
-test("every formula gives what theory.py gives", () => {
+test("every formula gives what Python gives", () => {
   const seen = {};
   for (const { name, args, want } of formulas) {
     const given = args.map((arg) => (arg && arg.growing ? theory.growingCost(...arg.growing) : arg));
