@@ -60,7 +60,7 @@ def test_every_kind_is_counted_by_something_that_is_there() -> None:
 def test_mutants_differ_from_the_file_and_are_python() -> None:
     every = mutants.mutants(["verify"])
     sound = ast.unparse(ast.parse((ROOT / "specdec" / "verify.py").read_text(encoding="utf-8")))
-    assert len({one.source for one in every} - {sound}) == len(every) >= 15
+    assert len({one.source for one in every} - {sound}) == len(every) >= 14
     for one in every:
         compile(one.source, one.file, "exec")
 

@@ -182,7 +182,7 @@ def test_a_family_has_further_drafts(tmp_path) -> None:
     _, drafter = family.new_drafter("adaptive:draft_model:story", 64)
     assert isinstance(drafter, AdaptiveDrafter) and drafter.inner.name == "draft_model:story"
     with pytest.raises(Refused, match="choose from prompt_lookup, suffix, none, early_exit, draft_model"):
-        race_lanes(family, RunRequest(PROMPT, "telepathy", 4, SamplingParams()))
+        race_lanes(family, RunRequest(PROMPT, "medusa", 4, SamplingParams()))
     with pytest.raises(Refused, match="no folder 'target'"):
         zoo.load(str(tmp_path / "nothing"))
 

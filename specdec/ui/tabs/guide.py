@@ -16,7 +16,7 @@ STEPS = 4  # of a cycle, at the head of Race's paragraphs: draft, check, accept 
 # Parts of a tab's words that have a title and a text below it.
 CHARTS = ("bars", "curve", "account")
 CHECKS = ("closed", "sampled", "greedy")
-FIGURES = ("map", "rules", "heat", "measured", "wall", "intro", "field")
+FIGURES = ("map", "rules", "heat", "measured", "wall", "field")
 
 
 def tour() -> gr.HTML:
@@ -67,7 +67,7 @@ def elsewhere(_: Any = None) -> list[list[str]]:
         "theory": [
             *((theory[f"{name}title"], theory[f"{name}sub"]) for name in FIGURES),
             (theory["tabletitle"], sentences(theory["klid"], theory["curvessub"])),
-            (theory["memorytitle"], theory["wallnote"]),
+            *((theory[f"{a}title"], theory[b]) for a, b in (("intro", "quotedlid"), ("memory", "wallnote"))),
         ],
         "mistakes": [(wrong, right) for wrong, right, _ in guide["mistakes"]],
         "practice": [
