@@ -214,5 +214,6 @@ def test_in_a_class_all_but_the_teacher_compute_in_their_browsers(browser, serve
         page.wait_for_selector(".sd-class:not([hidden])")
         # Gradio loses what a field is told in the moment in which it is first drawn; so this one is drawn afterwards.
         page.wait_for_function("window.told === 'own'")
+        page.locator(".sd-class summary").first.click()  # the invitation stands in the settings' place
         settings(page, advanced=True)
         expect(page.locator("#engine").get_by_label("This page’s own")).to_be_checked()

@@ -198,7 +198,7 @@ def test_formulas_start_at_the_run_and_follow_the_sliders_and_quoted_figures_the
     for chart, text in (("wall", "wallfirst"), ("curves", "longer")):  # what is drawn stands before what is said of it
         assert part(chart).bounding_box()["y"] < part(text).bounding_box()["y"]
     expect(part("curves")).to_contain_text("measured 1.44×")
-    assert "A cycle costs K·c + v + o = 3 × 0.250 + 1.00 + " in part("longer").inner_text()
+    assert "K·c + v + o = 3 × 0.250 + 1.00 + " in part("longer").inner_text()
     assert re.search(r"Draft 4 stays only if .* (more|less) than the \d", part("longer").inner_text())
     for heading in ("Which K?", "Formula and clock"):
         open_fold(page, heading)
