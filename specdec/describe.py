@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from torch import Tensor
 
-from .events import Candidate, Distribution, Position
+from .events import Candidate, Details, Distribution, Position
 from .rules import BlockVerification
 from .sampling import entropy, overlap, residual, Sampler
 from .types import is_chain, Proposal, Status, Trial, Verdict
@@ -23,20 +22,18 @@ def statuses(proposal: Proposal, verdict: Verdict) -> list[Status]:
     return [judged.get(node, "discarded") if parent in reached else "discarded" for node, parent in parents]
 
 
-def verification(
-    proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler | None
-) -> dict[str, Any]:
-    """Return fields of `Verified`: `positions`; with `noise`, also `distribution`, `p` and, for a chain, `bonus`."""
-    fields: dict[str, Any] = {"positions": positions(proposal, rows, verdict, piece, noise)}
-    if noise is not None:
-        last = verdict.path[-1] if verdict.path else -1
-        source = rows[last + 1] if verdict.distribution is None else verdict.distribution
-        fields["distribution"] = distribution(source, piece, {*likeliest(source), verdict.token})
-        fields["p"] = float(rows[last + 1][verdict.token])
-        if len(proposal) and is_chain(proposal.parents):
-            sample = noise.categorical(rows[-1], ("own", len(proposal)))
-            fields["bonus"] = distribution(rows[-1], piece, likeliest(rows[-1]), sample)
-    return fields
+def verification(proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler | None) -> Details:
+    """Describe a cycle. Without `noise`, only `positions` are set; `bonus` is set for a chain."""
+    described = positions(proposal, rows, verdict, piece, noise)
+    if noise is None:
+        return Details(described)
+    bonus, row = None, rows[verdict.path[-1] + 1 if verdict.path else 0]
+    source = row if verdict.distribution is None else verdict.distribution
+    if len(proposal) and is_chain(proposal.parents):
+        sample = noise.categorical(rows[-1], ("own", len(proposal)))
+        bonus = distribution(rows[-1], piece, likeliest(rows[-1]), sample)
+    own = distribution(source, piece, {*likeliest(source), verdict.token})
+    return Details(described, own, float(row[verdict.token]), bonus)
 
 
 def positions(

@@ -99,6 +99,16 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """The fields of `Verified` that describe its distributions."""
+
+    positions: tuple[Position, ...]
+    distribution: Distribution | None = None
+    p: float | None = None
+    bonus: Distribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verified:
     """One pass of the target over the pending tokens and the draft, and the verdict on each drafted token."""
 

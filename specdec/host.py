@@ -15,7 +15,7 @@ from .sampling import probabilities, Sampler
 from .task import CycleResult, Task
 from .types import is_chain, MAX_DRAFT_TOKENS, Proposal
 
-PIECE = 128  # tokens; of smaller pieces, a pass costs noticeably more per token
+CHUNK = 128  # tokens; a pass over a smaller chunk costs noticeably more per token
 OnRead = Callable[[str, int, int], None]  # lane, tokens read, tokens of the prompt
 
 
@@ -49,7 +49,7 @@ class HostExecutor:
         self.sampler.at(len(tokens))
         proposal, draft_s, failure = self.draft(tokens, k) if k else (Proposal(), 0.0, "")
         start = time.perf_counter()
-        self.read_in_pieces(tokens)
+        self.prefill_in_chunks(tokens)
         # One pass reads the tokens that are not cached yet, and the whole draft.
         block = [*tokens[cache.length :], *proposal.tokens]
         logits = task.target.forward(block, cache, proposal.parents, len(proposal) + 1)
@@ -66,14 +66,14 @@ class HostExecutor:
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
         return CycleResult(proposal, verdict, details, draft_s, verify_s, prefill_s, failure)
 
-    def read_in_pieces(self, tokens: Sequence[int]) -> None:
-        """Read a long prompt, except its last piece, with or without `on_read`: pieces can round differently."""
-        last = len(tokens) - PIECE
+    def prefill_in_chunks(self, tokens: Sequence[int]) -> None:
+        """Read a long prompt but its last chunk, always in the same chunks, because others can round differently."""
+        last = len(tokens) - CHUNK
         if self.cache.length >= last:
             return
         while (read := self.cache.length) < last:
             self.on_read(self.task.lane, read, len(tokens))
-            self.task.target.forward(tokens[read : min(read + PIECE, last)], self.cache)
+            self.task.target.forward(tokens[read : min(read + CHUNK, last)], self.cache)
         self.on_read(self.task.lane, last, len(tokens))
 
     def draft(self, tokens: Sequence[int], k: int) -> tuple[Proposal, float, str]:

@@ -199,7 +199,8 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
                 details = cycle.describe(noise if task.details else None)
                 emitted = verdict.emitted(proposal)
                 pieces = tuple(map(task.piece, emitted))
-                yield Verified(lane, number, start=drafted, end=verified, **details)
+                times = drafted, verified
+                yield Verified(lane, number, details.positions, *times, details.distribution, details.p, details.bonus)
                 with watch:
                     committed, readable = transcript.commit(emitted)
                 yield transcript.end_cycle(committed, pieces, readable, verdict, watch.elapsed)

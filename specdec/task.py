@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .drafters.base import Drafter, NoDrafter
-from .events import SPECULATIVE
+from .events import Details, SPECULATIVE
 from .models.base import LanguageModel
 from .models.device import Resources
 from .sampling import Sampler
@@ -43,7 +43,7 @@ class CycleResult:
 
     proposal: Proposal
     verdict: Verdict
-    describe: Callable[[Sampler | None], dict[str, Any]]  # noise -> positions and distributions for `Verified`
+    describe: Callable[[Sampler | None], Details]  # without noise: `positions` alone, without distributions
     draft_s: float
     verify_s: float  # the target's pass, and the judgement of its rows
     prefill_s: float = 0.0  # the drafter's pass over the prompt: after the target's, or before the first draft

@@ -10,58 +10,47 @@ import pytest
 from tests.test_packaging import imports as packages
 
 ROOT = Path(__file__).resolve().parents[1] / "specdec"
-READING = "messages types sampling verify rules events text describe task host loop".split()
-ALLOWED = {
-    "messages": set(),
-    "types": {"messages"},
-    "text": {"messages"},
-    "paths": {"messages"},
-    "children": set(),
-    "exposure": set(),
-    "sampling": {"types"},
-    "verify": {"types", "sampling"},
-    "rules": {"types", "methods", "sampling", "verify"},
-    "events": {"messages", "types"},
-    "describe": {"types", "events", "sampling", "rules"},
-    "task": {"types", "events", "sampling", "verify", "models", "drafters"},
-    "host": {"types", "sampling", "describe", "task", "drafters"},
-    "loop": {*READING, "models"} - {"rules", "verify", "describe", "drafters"},
-    "models": {"types", "models"},
-    "drafters": {"types", "sampling", "models", "drafters"},
-    "figures": {"types", "events", "paths", "figures"},
-    "methods": {"messages", "models", "drafters"},
-    "settings": {"messages", "types", "exposure", "methods"},
-    "families": {"types", "exposure", "methods", "text", "paths", "models", "drafters", "figures", "families", "loop"}
-    | {"messages", "task"},
-    "gpu": {*READING, "models", "drafters", "gpu"} - {"messages", "text", "rules"},
-    "proof": {*READING, "paths", "models", "drafters", "families", "proof"} - {"text", "describe"},
-    "training": {"messages", "types", "paths", "models", "drafters", "families", "figures", "training"},
-    "lanes": {"", *READING, "methods", "settings", "paths", "models", "drafters", "figures", "families", "gpu", "lanes"}
-    | {"traces"} - {"text"},
-    "traces": {"messages", "types", "methods", "events", "paths", "figures", "families", "lanes", "traces"}
-    | {"sampling", "verify", "rules", "describe"},  # of the audit, which judges again
-    "servers": {"messages", "types", "methods", "events", "models", "engine", "proof", "lanes", "servers"},
-    "engine": {*READING, "methods", "settings", "models", "drafters", "figures", "families", "gpu", "lanes", "traces"}
-    - {"sampling", "describe", "loop", "text"},
-    "process": {"messages", "events", "methods", "settings", "traces", "engine", "families"}
-    | {"loop", "gpu", "models", "proof"},
-    "zero": {"messages", "settings", "engine", "gpu", "process"},
-    "bench": {"", "types", "paths", "events", "engine", "methods", "families", "gpu", "lanes", "servers", "bench"}
-    | {"messages", "figures"},
+# What each file or folder imports besides itself. `specdec` is the package itself, for its version.
+IMPORTS = {
+    "messages": "",
+    "types": "messages",
+    "text": "messages",
+    "paths": "messages",
+    "children": "",
+    "exposure": "",
+    "sampling": "types",
+    "verify": "sampling types",
+    "rules": "methods sampling types verify",
+    "events": "messages types",
+    "describe": "events rules sampling types",
+    "task": "drafters events models sampling types verify",
+    "host": "describe drafters sampling task types",
+    "loop": "events host messages models sampling task text types",
+    "models": "types",
+    "drafters": "models sampling types",
+    "figures": "events types",
+    "methods": "messages",
+    "settings": "exposure messages methods types",
+    "families": "children drafters exposure figures messages methods models paths text types",
+    "gpu": "describe drafters events host models sampling task types verify",
+    "proof": "drafters events families host loop messages models rules sampling task types verify",
+    "training": "drafters families figures messages models paths",
+    "lanes": "drafters events families figures gpu host loop messages methods models paths rules sampling settings"
+    " specdec task traces types verify",
+    "traces": "describe events figures messages methods paths rules sampling types",
+    "servers": "engine events lanes messages models proof types",
+    "engine": "drafters events families gpu lanes messages methods models settings traces types verify",
+    "process": "engine events families gpu loop messages methods models proof settings traces",
+    "zero": "engine gpu messages process settings",
+    "bench": "engine events families figures lanes messages methods paths specdec types",
+    "ui": "children events exposure families figures messages methods paths process proof settings traces types",
 }
-for part in ("families", "lanes", "proof"):  # they start processes
-    ALLOWED[part].add("children")
-# Of `families` what is data, and the way to the Hub.
-SESSION = {"exposure", "methods", "settings", "messages", "families", "process", "ui"}
-PAGE = {*"exposure paths methods settings events families traces figures proof types messages ui".split()}
-STARTING = {"browser.py"}  # what of it starts a process
-NOBODY = {"ui", "bench", "tools"}
 
 
 def imports(path: Path) -> set[str]:
-    """The parts of the project that a file imports, as names below `specdec` ("" is the package itself)."""
-    names = {name.split(".")[1] if "." in name else "" for name in imported(path)}
-    return {part if (ROOT / part).exists() or (ROOT / f"{part}.py").exists() else "" for part in names}
+    """The parts of the project that a file imports, as names in `IMPORTS`."""
+    names = {name.split(".")[1] for name in imported(path)}
+    return {part if (ROOT / part).exists() or (ROOT / f"{part}.py").exists() else "specdec" for part in names}
 
 
 def imported(path: Path) -> set[str]:
@@ -107,18 +96,20 @@ def modules() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_follow_the_design(path: Path) -> None:
-    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    if part == "cli" or path.name == "__main__.py":  # above all others
-        return
-    if part == "ui":
-        allowed = SESSION if path.name == "session.py" else PAGE
-        allowed = allowed | ({"children"} if path.name in STARTING else set())
-    else:
-        allowed = ALLOWED[part]
-        assert not imports(path) & (NOBODY - {part})
-    assert imports(path) <= allowed
+@pytest.mark.parametrize("part", IMPORTS)
+def test_imports_follow_the_design(part: str) -> None:
+    files = [path for path in modules() if path.relative_to(ROOT).parts[0].removesuffix(".py") == part]
+    assert set().union(*map(imports, files)) - {part} == set(IMPORTS[part].split())
+
+
+def test_the_table_has_all_parts_but_the_command_above_them() -> None:
+    assert {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in modules()} == {*IMPORTS, "cli"}
+
+
+def test_only_the_session_asks_the_engines_process_and_only_the_browsers_file_starts_one() -> None:
+    for path in (ROOT / "ui").rglob("*.py"):
+        assert path.name == "session.py" or "process" not in imports(path), path
+        assert path.name == "browser.py" or "children" not in imports(path), path
 
 
 def test_no_drafter_imports_another() -> None:

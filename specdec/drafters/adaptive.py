@@ -31,6 +31,7 @@ class AdaptiveDrafter(Drafter):
         self.stop = DraftLengthController(self.rate)
         self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last trial; how many until the next
         self._last: tuple[int, Proposal] | None = None  # the length of the text before the last draft, and this draft
+        self._cycle_costs = costs.cycles(0)  # by the depth of that draft
         self.ends_early = isinstance(inner, ChainDrafter)
         if isinstance(inner, ChainDrafter):
             inner.end_drafts_by(self.stop)
@@ -47,11 +48,10 @@ class AdaptiveDrafter(Drafter):
 
     def depth(self, tokens: Sequence[int], k: int, temperature: float, ends_early: bool = False) -> int:
         """Choose how deep to draft after this text, at most `k`. A draft that `ends_early` may always reach `k`."""
-        self.costs = self.costs.at(temperature)
         self._learn(tokens)
-        cycle_costs = self.costs.cycles(k)
-        self.stop.begin(cycle_costs)
-        return self._depth(cycle_costs, ends_early)
+        self._cycle_costs = self.costs.at(temperature).cycles(k)
+        self.stop.begin(self._cycle_costs)
+        return self._depth(self._cycle_costs, ends_early)
 
     def remember_draft(self, length: int, proposal: Proposal) -> None:
         """Remember the draft after a text of `length` tokens. The next text shows which drafts were accepted."""
@@ -92,4 +92,4 @@ class AdaptiveDrafter(Drafter):
                 break
             node, depth = child, depth + 1
         self.stop.learn(depth, depth + bool(proposal.tree.children(node)))
-        self.rate.add(len(new_tokens), self.costs.cycle(proposal.tree.max_depth))
+        self.rate.add(len(new_tokens), self._cycle_costs[proposal.tree.max_depth])

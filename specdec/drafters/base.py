@@ -83,15 +83,15 @@ class ChainDrafter(Drafter):
     """Drafts token by token. A subclass computes one step."""
 
     _should_stop: ShouldStop | None = None
-    draft_vocabulary: DraftVocabulary | None = None  # of the logits of `step`; None: the target's
+    draft_vocabulary = DraftVocabulary()  # of the logits of `step`
 
     def end_drafts_by(self, should_stop: ShouldStop) -> None:
         """End each later draft after the first token for which `should_stop` returns True."""
         self._should_stop = should_stop
 
+    @abstractmethod
     def step(self, pending: list[int]) -> Tensor:
         """Read the pending tokens; return the logits after the last.  # [1, draft's V]"""
-        raise NotImplementedError
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         """Draw a token from a step's logits. Return it and its distribution [V] after temperature, top-k and top-p.
@@ -99,12 +99,9 @@ class ChainDrafter(Drafter):
         Greedy decoding returns no distribution: the token is a point mass.
         """
         if params.temperature == 0.0:
-            best = argmax(logits)
-            return int(best if self.draft_vocabulary is None else self.draft_vocabulary.ids[best]), None
-        distributions = probabilities(logits, params)
-        if self.draft_vocabulary is not None:
-            distributions = self.draft_vocabulary.spread(distributions)
-        return sampler.categorical(distributions[0], ("draft", index)), distributions[0]
+            return int(self.draft_vocabulary.target_ids(argmax(logits))), None
+        distribution = self.draft_vocabulary.spread(probabilities(logits, params))[0]
+        return sampler.categorical(distribution, ("draft", index)), distribution
 
     def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         """Draft up to `k` tokens after `pending`. What `end_drafts_by` got may end the draft early."""
@@ -145,6 +142,8 @@ def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float
 class Head(Protocol):
     """A small network with its own cache that reads the target's states."""
 
+    draft_vocabulary: DraftVocabulary
+
     def new_cache(self, capacity: int) -> StaticCache: ...
 
     def fuse(self, states: Mapping[int, Tensor], places: slice) -> Tensor:
@@ -153,6 +152,10 @@ class Head(Protocol):
 
     def forward(self, features: Tensor, tokens: Sequence[int], cache: StaticCache) -> Tensor:
         """Add a cache entry for each feature; return states after `tokens`.  # [n, hidden] -> [n or slots, hidden]"""
+        ...
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Return the logits of states from `forward`.  # [n, hidden] -> [n, V of the draft]"""
         ...
 
 
@@ -225,8 +228,15 @@ class HeadDrafter(Drafter, Generic[H]):
 class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
     """Drafts a chain, token by token, with a head."""
 
+    def __init__(self, view: TargetView, head: H, capacity: int) -> None:
+        super().__init__(view, head, capacity)
+        self.draft_vocabulary = head.draft_vocabulary
+
     def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return self.chain(pending, k, params, sampler)
+
+    def step(self, pending: list[int]) -> Tensor:
+        return self.head.logits(self.extend(pending))
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:

@@ -20,14 +20,13 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, section
 from ..models.config import Config
-from ..models.folding import rms_normalise
 from ..models.matrix import linear, Matrix
 from ..models.reduced import draft_vocabulary, MAP
 from ..models.transformer import apply_rope, Transformer
 from ..models.view import TargetView
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, checked_taps, HeadDrafter
+from .base import checked_taps, HeadChainDrafter
 
 W1 = "markov_head.markov_w1.weight"
 W2 = "markov_head.markov_w2.weight"
@@ -81,9 +80,9 @@ class BlockHead:
     ) -> None:
         """Round matrices to `stored`, except lookup tables. Raises ValueError if `weights` do not fit `target`."""
         weights = {name: tensor for name, tensor in weights.items() if not name.startswith(IGNORED)}
-        self.draft_vocabulary = draft_vocabulary(weights, target) if MAP in weights else None
-        outputs = target.vocabulary if self.draft_vocabulary is None else len(self.draft_vocabulary.ids)
-        if self.draft_vocabulary is None:  # further rows are padding
+        self.draft_vocabulary = draft_vocabulary(weights, target)
+        outputs = len(self.draft_vocabulary)
+        if MAP not in weights:  # further rows are padding
             weights |= {name: weights[name][:outputs] for name in (COPIES[1], W2) if name in weights}
         config, width = replace(layout.config, qk_norm=True), target.width
         check_tensors(
@@ -127,7 +126,7 @@ class BlockHead:
             entries = linear(normed, matrix, bias).view(len(features), -1, decoder.head_dim).transpose(0, 1)
             keys = entries[: decoder.kv_heads]
             if layer.head_norm is not None:
-                keys.copy_(rms_normalise(keys, decoder.head_floor) * layer.head_norm[decoder.heads :])
+                keys.copy_(decoder.head_normalise(keys) * layer.head_norm[decoder.heads :])
             apply_rope(keys, decoder.angles[start:end])
             cache.data[i, :, start:end] = entries
         cache.keep(end)
@@ -165,14 +164,14 @@ def head_tensors(
     return shapes | ({W2: (outputs, weights[W1].shape[-1])} if W1 in weights else {})
 
 
-class BlockDrafter(HeadDrafter[BlockHead], ChainDrafter):
+class BlockDrafter(HeadChainDrafter[BlockHead]):
     """Drafts at most one token for each slot. One pass serves all slots."""
 
     name = "block"
 
     def __init__(self, view: TargetView, head: BlockHead, capacity: int) -> None:
         super().__init__(view, head, capacity)
-        self.deepest, self.draft_vocabulary = head.slots, head.draft_vocabulary
+        self.deepest = head.slots
         self._slots: Iterator[Tensor] = iter(())
 
     def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:

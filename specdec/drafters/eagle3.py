@@ -21,11 +21,9 @@ from ..models.base import Target
 from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors, Weights
 from ..models.config import Config, FULL, SLIDING
-from ..models.folding import rms_normalise
 from ..models.matrix import linear
-from ..models.reduced import draft_vocabulary, MAP, output_rows, WRITES
+from ..models.reduced import draft_vocabulary, MAP, map_ids, output_rows, WRITES
 from ..models.transformer import Transformer
-from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
 from .base import HeadChainDrafter, HeadDrafter, siblings
@@ -75,7 +73,7 @@ class Eagle3Head:
         weights = with_output_matrix(weights, target)
         width = target.width
         self.draft_vocabulary = draft_vocabulary(weights, target)
-        shapes = head_tensors(config, weights, width, len(taps), len(self.draft_vocabulary.ids))
+        shapes = head_tensors(config, weights, width, len(taps), len(self.draft_vocabulary))
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
         embedding, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
         norms = [weights[f"fc_norm.{i}.weight"] for i in range(len(taps)) if f"fc_norm.{i}.weight" in weights]
@@ -91,7 +89,7 @@ class Eagle3Head:
         self.stream_norm = folding.norm(norm) if norm_before_residual else None
         size = fc.shape[1] // max(1, len(norms))  # of what each norm before `fc` reads
         before = torch.cat(norms).float() * folding.unit(size) if norms else None
-        self.fc, self.fc_norms, self.fc_floor = folding.matrix(fc, before), len(norms), folding.floor(size)
+        self.fc, self.fc_norms, self.fc_normalise = folding.matrix(fc, before), len(norms), folding.rms_norm(size)
         self.taps, self.norm_output = tuple(taps), norm_output
         self.parameters = sum(tensor.numel() for name, tensor in weights.items() if name not in ("d2t", "t2d"))
 
@@ -102,7 +100,7 @@ class Eagle3Head:
         """Make the features of the tokens at `places` from the target's states there.  # [n, hidden]"""
         read = torch.cat([states[tap][places] for tap in self.taps], -1)
         if self.fc_norms:
-            read = rms_normalise(read.unflatten(-1, (self.fc_norms, -1)), self.fc_floor).flatten(-2)
+            read = self.fc_normalise(read.unflatten(-1, (self.fc_norms, -1))).flatten(-2)
         return linear(read, self.fc)
 
     def inputs(self, features: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,8 +133,8 @@ class Eagle3Head:
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """Return log-probabilities and ids of the `count` likeliest tokens after each state [n, hidden]."""
-        best = self.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary.ids)))
-        return best.values.tolist(), self.draft_vocabulary.ids[best.indices].tolist()
+        best = self.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary)))
+        return best.values.tolist(), self.draft_vocabulary.target_ids(best.indices).tolist()
 
 
 INPUT_NORM = "input_norm.weight"  # one norm of all states together, before `fc`; `fc_norm`: a norm of each
@@ -168,7 +166,7 @@ def with_output_matrix(weights: Mapping[str, Tensor], target: Target) -> dict[st
     """Return weights with an output matrix; with WRITES and MAP, it is made from the target's output rows."""
     complete = dict(weights)
     if (writes := complete.pop(WRITES, None)) is not None and MAP in complete:
-        complete["lm_head.weight"] = output_rows(target, draft_vocabulary(complete, target).ids) @ writes.float().T
+        complete["lm_head.weight"] = output_rows(target, map_ids(complete[MAP], target)) @ writes.float().T
     return complete
 
 
@@ -192,13 +190,6 @@ class Eagle3Drafter(HeadChainDrafter[Eagle3Head]):
     """Drafts a chain, token by token, with an EAGLE-3 head."""
 
     name = "eagle3"
-
-    def __init__(self, view: TargetView, head: Eagle3Head, capacity: int) -> None:
-        super().__init__(view, head, capacity)
-        self.draft_vocabulary = head.draft_vocabulary
-
-    def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.extend(pending))
 
 
 def draws_per_level(k: int) -> list[int]:
@@ -226,7 +217,7 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
     these trees have a fixed shape: a chain whose tokens have siblings.
     """
 
-    name = "eagle3:tree"
+    name, deepest = "eagle3:tree", NODES
 
     def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)

@@ -20,6 +20,7 @@ from ..models.cache import StaticCache
 from ..models.checkpoint import check_tensors
 from ..models.config import Config
 from ..models.matrix import linear
+from ..models.reduced import DraftVocabulary
 from ..models.transformer import Transformer
 from .base import HeadChainDrafter
 
@@ -28,6 +29,8 @@ NORM = "shared_head.norm.weight"  # the layer's own norm, before the target's ou
 
 class MTPHead:
     """A decoder of one layer on [norm(embedding), norm(state)], with the target's output matrix."""
+
+    draft_vocabulary = DraftVocabulary()
 
     def __init__(
         self,
@@ -83,6 +86,3 @@ class MTPDrafter(HeadChainDrafter[MTPHead]):
     """Drafts a chain, token by token, with a multi-token-prediction layer."""
 
     name = "mtp"
-
-    def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.extend(pending))

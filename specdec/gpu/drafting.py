@@ -18,9 +18,11 @@ from ..drafters.eagle3 import Eagle3Drafter, Eagle3Head
 from ..drafters.early_exit import EarlyExitDrafter
 from ..drafters.medusa import MedusaDrafter, MedusaHeads
 from ..drafters.prompt_lookup import MAX_NGRAM, PromptLookupDrafter
-from ..models.reduced import ReducedDraft
+from ..models.reduced import DraftVocabulary, ReducedDraft
 from ..models.transformer import Transformer
 from .graphs import StaticDecoder
+
+ALL = DraftVocabulary()
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,11 @@ class Steps:
     reach: int
     ids: Tensor  # [V of the draft], where V is the size of the vocabulary
 
-    def __init__(self, text: Text, source: Any = None) -> None:
+    def __init__(self, text: Text, source: Any = None, vocabulary: DraftVocabulary = ALL) -> None:
         self.text, self.k, self.source = text, text.depth, source
         self.reach = len(text.tokens)  # by default, there is nothing to catch up
-        self.ids = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
+        everything = torch.arange(text.target.model.vocabulary, device=text.tokens.device)
+        self.ids = everything if vocabulary.ids is None else vocabulary.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt, after the target has read it."""
@@ -75,10 +78,8 @@ class DraftModelSteps(Steps):
     """
 
     def __init__(self, text: Text, model: Transformer) -> None:
-        super().__init__(text, model)
+        super().__init__(text, model, model.draft_vocabulary if isinstance(model, ReducedDraft) else ALL)
         self.decoder, self.reach = StaticDecoder(model, len(text.tokens)), 2
-        if isinstance(model, ReducedDraft):
-            self.ids = model.draft_vocabulary.ids
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.prefill(prompt)
@@ -130,9 +131,9 @@ class Eagle3Steps(Steps):
     """
 
     def __init__(self, text: Text, head: Eagle3Head) -> None:
-        super().__init__(text, head)
+        super().__init__(text, head, head.draft_vocabulary)
         self.head, self.decoder = head, StaticDecoder(head.decoder, len(text.tokens))
-        self.reach, self.ids = self.k + 1, head.draft_vocabulary.ids
+        self.reach = self.k + 1
 
     def prefill(self, prompt: Sequence[int]) -> None:
         self.decoder.clear()

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor, view_as_real
 
-from ..models.folding import Floor, Layer
+from ..models.folding import Layer
 from .ops import Operations, Sight
 
 CHUNK = 1024  # `norm_factor` loads at most this many numbers of a row at a time
@@ -167,8 +167,8 @@ class Kernels(Operations):
         x, bias, norm = stream, layer.qkv_bias, layer.head_norm
         rotate_kernel[n, all_heads](
             product, product if x is None else x, product if bias is None else bias,
-            product if norm is None else norm, view_as_real(angles), kv_cache, places, *norm_args(self.floor, width(x)),
-            *norm_args(self.head_floor, size), kv_cache.shape[1],
+            product if norm is None else norm, view_as_real(angles), kv_cache, places,
+            *self.rms_normalise.scale_and_floor(), *self.head_normalise.scale_and_floor(), kv_cache.shape[1],
             HEADS=self.heads, KV_HEADS=self.kv_heads, SIZE=size, HALF=power_of_two(size // 2), WIDTH=width(x),
             CHUNK=chunk(x), NORMALISE=x is not None, BIAS=bias is not None, HEAD_NORM=norm is not None,
         )  # fmt: skip
@@ -199,7 +199,7 @@ class Kernels(Operations):
         y, block = product.new_empty(n, inner), min(MAX_BLOCK, power_of_two(inner))
         gate_kernel[n, -(-inner // block)](
             product, product if stream is None else stream, y,
-            *norm_args(self.floor, width(stream)), INNER=inner, BLOCK=block, WIDTH=width(stream), CHUNK=chunk(stream),
+            *self.rms_normalise.scale_and_floor(), INNER=inner, BLOCK=block, WIDTH=width(stream), CHUNK=chunk(stream),
             NORMALISE=stream is not None,
         )  # fmt: skip
         return y
@@ -216,8 +216,3 @@ def width(stream: Tensor | None) -> int:
 
 def chunk(stream: Tensor | None) -> int:
     return min(CHUNK, power_of_two(width(stream)))
-
-
-def norm_args(floor: Floor, row_width: int) -> tuple[float, float]:
-    """Return the arguments `scale` and `floor` of `norm_factor` for rows of that width."""
-    return (1.0 / row_width, floor) if isinstance(floor, float) else (1.0, float(floor) ** 2)

@@ -7,14 +7,13 @@ import contextlib
 import functools
 import gc
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
 from .. import describe
 from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.draft_model import DraftModelDrafter
-from ..events import Position
+from ..events import Details, Position
 from ..host import HostExecutor
 from ..models.device import Resources
 from ..models.transformer import Transformer
@@ -121,8 +120,8 @@ class CudaExecutor:
     def stop_drafting(self) -> None:
         self.stopped = True
 
-    def describe(self, record: Record, noise: Sampler | None) -> dict[str, Any]:
-        """Return the fields of `Verified` without its times, as `describe.verification` does on the host."""
+    def describe(self, record: Record, noise: Sampler | None) -> Details:
+        """Describe a cycle as `describe.verification` does on the host."""
         task = self.task
         if noise is not None:
             rows, distributions = self.runner.host_distributions(record)
@@ -135,12 +134,11 @@ class CudaExecutor:
             return describe.verification(proposal, rows, record.verdict(distribution), task.piece, noise)
         statuses = describe.statuses(record.proposal(), record.verdict())
         judged = zip(record.drafted, statuses, record.p, record.q, record.u, strict=True)
-        return {
-            "positions": tuple(
-                Position(i, token, task.piece(token), status, p, q, None if status == "discarded" else u)
-                for i, (token, status, p, q, u) in enumerate(judged)
-            )
-        }
+        positions = (
+            Position(i, token, task.piece(token), status, p, q, None if status == "discarded" else u)
+            for i, (token, status, p, q, u) in enumerate(judged)
+        )
+        return Details(tuple(positions))
 
 
 def key_of(task: Task) -> tuple[object, ...]:

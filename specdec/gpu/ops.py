@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..models.folding import Floor, Layer, rms_normalise
+from ..models.folding import Layer, RMSNorm
 from ..models.transformer import apply_rope, Transformer
 
 
@@ -26,18 +26,18 @@ class Sight:
 
 @dataclass(frozen=True)
 class Operations:
-    """Computes the operations in torch. For the floors see `rms_normalise`."""
+    """Computes the operations in torch."""
 
     heads: int
     kv_heads: int
     head_dim: int
-    floor: Floor
-    head_floor: Floor
+    rms_normalise: RMSNorm
+    head_normalise: RMSNorm
     reason: str = ""  # why the Triton kernels are not used
 
     @classmethod
     def for_model(cls, model: Transformer, reason: str = "") -> "Operations":
-        return cls(model.heads, model.kv_heads, model.head_dim, model.floor, model.head_floor, reason)
+        return cls(model.heads, model.kv_heads, model.head_dim, model.rms_normalise, model.head_normalise, reason)
 
     def sight(self, places: Tensor, bucket: int, window: int | None, dtype: torch.dtype) -> Sight:
         keys, rows = torch.arange(bucket, device=places.device), places[:, None]
@@ -49,7 +49,7 @@ class Operations:
 
     def norm(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Normalise the residual stream `x` [n, hidden]. The second value, the `stream` of `rotate`, is None here."""
-        return rms_normalise(x, self.floor), None
+        return self.rms_normalise(x), None
 
     def rotate(
         self, product: Tensor, stream: Tensor | None, layer: Layer, angles: Tensor, kv_cache: Tensor, places: Tensor
@@ -66,7 +66,7 @@ class Operations:
         all_heads, rotated_count = product.view(len(product), -1, self.head_dim), self.heads + self.kv_heads
         destination = rotated = all_heads[:, :rotated_count]
         if layer.head_norm is not None:  # norming V as well saves a kernel; normed V is dropped
-            rotated = rms_normalise(all_heads, self.head_floor)[:, :rotated_count] * layer.head_norm.transpose(0, 1)
+            rotated = self.head_normalise(all_heads)[:, :rotated_count] * layer.head_norm.transpose(0, 1)
         rotated = rotated.float()
         apply_rope(rotated.transpose(0, 1), angles)
         if rotated is not destination:
@@ -93,7 +93,5 @@ class Operations:
 
     def _factor(self, stream: Tensor) -> Tensor:
         """Return the factor by which `rms_normalise` multiplies rows.  # [n, hidden] -> float32 [n, 1]"""
-        squares = stream.float().square()
-        if isinstance(self.floor, float):
-            return (squares.mean(-1, keepdim=True) + self.floor).rsqrt()
-        return (squares.sum(-1, keepdim=True) + self.floor**2).rsqrt()
+        scale, floor = self.rms_normalise.scale_and_floor()
+        return (scale * stream.float().square().sum(-1, keepdim=True) + floor).rsqrt()

@@ -23,7 +23,7 @@ from torch import Tensor
 from .. import loop
 from ..drafters.draft_model import DraftModelDrafter
 from ..drafters.prompt_lookup import PromptLookupDrafter
-from ..events import Event, Finished, Position, Started
+from ..events import Details, Event, Finished, Position, Started
 from ..families.zoo import Family
 from ..messages import Refused
 from ..methods import DRAFT_MODEL, LOOKUP
@@ -136,8 +136,8 @@ class AssistedExecutor:
         seconds = time.perf_counter() - start
         verdict = Verdict(tuple(range(len(drafted))), last, "bonus", ())
         positions = [Position(i, t, self.task.piece(t), "accepted", None, None, None) for i, t in enumerate(drafted)]
-        described = {"positions": tuple(positions)}
-        return CycleResult(Proposal.chain(drafted), verdict, lambda noise: described, 0.0, seconds)
+        details = Details(tuple(positions))
+        return CycleResult(Proposal.chain(drafted), verdict, lambda noise: details, 0.0, seconds)
 
     def stop_drafting(self) -> None:
         """Do nothing: the engine calls this after failed drafts, and drafts of this executor never fail."""

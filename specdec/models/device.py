@@ -35,16 +35,15 @@ class Resources:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch compute with `count` threads inside the `with`, and then with as many as before. 0 changes nothing."""
+    """Let torch compute with `count` threads inside the `with`, and then with as many as before. 0: also inside."""
     before = torch.get_num_threads()
-    if count in (0, before):
-        yield
-        return
-    torch.set_num_threads(count)
+    if count not in (0, before):
+        torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
 
 
 def multiplies_bfloat16(device: str) -> bool:

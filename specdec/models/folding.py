@@ -1,7 +1,7 @@
 """Fold a checkpoint's weights, so that the forward in `transformer.py` needs few operations. Its logits stay the same.
 
 A norm's weights are multiplied into the matrix that reads its output, on a CPU together with the √width that
-`rms_normalise` leaves out. Attention's factor 1 / √head_dim is multiplied into the query weights, or into QK-norm's.
+`RMSNorm` leaves out. Attention's factor 1 / √head_dim is multiplied into the query weights, or into QK-norm's.
 Query, key and value become one matrix, gate and up another. The two entries of a rotary pair become neighbours. On a
 CPU, zeros pad a number of outputs to a multiple of `native.BLOCK`. `matrix.py` then stores each matrix.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +23,6 @@ from .grouped import GGUF, Grouped, rearrange
 from .matrix import Matrix, pack_weight
 from .native import BLOCK, NativeLayers
 
-Floor = Tensor | float  # see `rms_normalise`
 EMBEDDING = "model.embed_tokens.weight"
 NORM = "model.norm.weight"
 HEAD = "lm_head.weight"
@@ -42,6 +42,33 @@ class Layer:
     window: int | None  # how many positions a token attends to, its own included; None: no limit
 
 
+@dataclass(frozen=True)
+class RMSNorm:
+    """Applies RMSNorm without its weights: divides each row x by √(mean(x²) + eps), for which a GPU has one kernel.
+
+    With `by_length`, which is faster on a CPU, it divides by √(|x|² + width · eps), so the factor √width is missing.
+    """
+
+    width: int
+    eps: float
+    by_length: bool
+
+    @cached_property
+    def floor(self) -> Tensor:
+        return torch.tensor((self.width * self.eps) ** 0.5)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self.by_length:
+            return F.rms_norm(x, x.shape[-1:], None, self.eps)
+        if x.dtype == self.floor.dtype:
+            return x / hypot(vector_norm(x, dim=-1, keepdim=True), self.floor)
+        return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=self.floor.dtype), self.floor).to(x.dtype)
+
+    def scale_and_floor(self) -> tuple[float, float]:
+        """Return a and b such that rows are multiplied by 1 / √(a · sum(x²) + b)."""
+        return (1.0, self.width * self.eps) if self.by_length else (1.0 / self.width, self.eps)
+
+
 class Folding:
     """Folds the weights of one model, or of a drafter's head around it. Matrices are rounded to `stored`."""
 
@@ -51,13 +78,11 @@ class Folding:
         self.width, self.head_dim = config.hidden_size, config.head_dim
         self.on_cpu = torch.device(device).type == "cpu"
 
-    def floor(self, width: int) -> Floor:
-        """Return `floor` for `rms_normalise`. On a CPU, √(|x|² + floor²) is then √width · √(mean(x²) + eps)."""
-        eps = self.config.rms_norm_eps
-        return torch.tensor((width * eps) ** 0.5) if self.on_cpu else eps
+    def rms_norm(self, width: int) -> RMSNorm:
+        return RMSNorm(width, self.config.rms_norm_eps, by_length=self.on_cpu)
 
     def unit(self, width: int) -> float:
-        """Return the factor for a norm's weights: √width on a CPU, where `rms_normalise` leaves it out."""
+        """Return the factor for a norm's weights: √width on a CPU, where `RMSNorm` leaves it out."""
         return width**0.5 if self.on_cpu else 1.0
 
     def norm(self, weights: Tensor) -> Tensor:
@@ -130,7 +155,7 @@ class Folding:
         if not self.on_cpu or any(part is not None for part in unsupported):
             return None
         matrices = [(layer.qkv, layer.out, layer.gate_up, layer.down) for layer in layers]
-        biases, floor = [layer.qkv_bias for layer in layers], float(self.floor(self.width))
+        biases, floor = [layer.qkv_bias for layer in layers], float(self.rms_norm(self.width).floor)
         return NativeLayers.build(matrices, biases, self.heads, self.kv_heads, self.head_dim, floor)
 
     def _take(self, weights: Mapping[str, Tensor], name: str) -> Tensor:
@@ -144,7 +169,7 @@ class Folding:
         return weights.codes(name)
 
     def _after_norm(self, matrix: Tensor | Grouped, norm: Tensor, after: Tensor | None = None) -> Matrix:
-        """Convert a matrix [out, in] that reads the output of `rms_normalise`. Include the norm's weights `norm`."""
+        """Convert a matrix [out, in] that reads the output of `RMSNorm`. Include the norm's weights `norm`."""
         return self.matrix(matrix, norm * self.unit(self.width), after)
 
     def _pair(self, x: Tensor) -> Tensor:
@@ -160,16 +185,3 @@ class Folding:
 
     def _pad_inputs(self, rows: Tensor) -> Tensor:  # nothing is added to groups: 32 divides their number of inputs
         return F.pad(rows, (0, -self.config.intermediate_size % BLOCK if self.on_cpu else 0))
-
-
-def rms_normalise(x: Tensor, floor: Floor) -> Tensor:
-    """Apply RMSNorm without its weight; on a CPU also without the factor √width. `floor` keeps the divisor above 0.
-
-    If `floor` is a tensor (on a CPU), each row x is divided by √(|x|² + floor²). If `floor` is a float (on a GPU), x is
-    divided by √(mean(x²) + floor), for which torch has a single kernel. On a CPU that kernel is slower.
-    """
-    if isinstance(floor, float):
-        return F.rms_norm(x, x.shape[-1:], None, floor)
-    if x.dtype == floor.dtype:
-        return x / hypot(vector_norm(x, dim=-1, keepdim=True), floor)
-    return x / hypot(vector_norm(x, dim=-1, keepdim=True, dtype=floor.dtype), floor).to(x.dtype)

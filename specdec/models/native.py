@@ -148,7 +148,7 @@ class NativeLayers:
     tensors: tuple[object, ...]  # own the memory that `structs` points at
     heads: int
     kv_heads: int
-    floor: float  # see `transformer.rms_normalise`
+    floor: float  # see `folding.RMSNorm`
 
     @classmethod
     def build(

@@ -24,14 +24,20 @@ ROWS = 64  # rows of an identity matrix that `output_rows` projects at a time
 
 @dataclass(frozen=True, slots=True)
 class DraftVocabulary:
-    """The tokens that a draft can propose, if these are only a part of the target's vocabulary."""
+    """The tokens that a draft can propose: a part of the target's vocabulary, or by default all of it."""
 
-    ids: Tensor  # [V of the draft]: the target's id of each token
-    size: int  # of the target's vocabulary
+    ids: Tensor | None = None  # [V of the draft]: the target's id of each token; None: the same
+    size: int = 0  # of the target's vocabulary
+
+    def __len__(self) -> int:
+        return self.size if self.ids is None else len(self.ids)
+
+    def target_ids(self, indices: Tensor) -> Tensor:
+        return indices if self.ids is None else self.ids[indices]
 
     def spread(self, probs: Tensor) -> Tensor:
         """Return the same probabilities over the target's vocabulary.  # [n, V of the draft] -> [n, V]"""
-        return probs.new_zeros(len(probs), self.size).index_copy_(1, self.ids, probs)
+        return probs if self.ids is None else probs.new_zeros(len(probs), self.size).index_copy_(1, self.ids, probs)
 
 
 class ReducedDraft(Transformer):
@@ -45,13 +51,14 @@ class ReducedDraft(Transformer):
         stored: torch.dtype | None = None,
     ) -> None:
         """Build the draft. Raises ValueError if `weights`, which must have a `MAP`, do not fit `config` or `target`."""
-        self.draft_vocabulary = parse_map(weights[MAP], target)
+        ids = map_ids(weights[MAP], target)
+        self.draft_vocabulary = DraftVocabulary(ids, target.vocabulary)
         tensors = {name: weights[name] for name in weights if name != MAP}
         check_tensors(tensors, reduced_tensors(config, target.width))
         reads, writes = weights[READS].float(), weights[WRITES].float()
         own_weights = {name: weights[name] for name in tensors if name not in (READS, WRITES)}
         own_weights["model.embed_tokens.weight"] = target.embedding.cpu().float() @ reads.T
-        own_weights["lm_head.weight"] = output_rows(target, self.draft_vocabulary.ids) @ writes.T
+        own_weights["lm_head.weight"] = output_rows(target, ids) @ writes.T
         # On a CPU, small products are fastest in float32.
         dtype = torch.float32 if target.device == "cpu" else target.dtype
         super().__init__(replace(config, tie_word_embeddings=False), own_weights, dtype, target.device, stored)
@@ -66,17 +73,17 @@ def reduced_tensors(config: Config, width: int) -> dict[str, tuple[int, ...]]:
     return shapes | {name: (config.hidden_size, width) for name in (READS, WRITES)}
 
 
-def parse_map(offsets: Tensor, target: Target) -> DraftVocabulary:
+def map_ids(offsets: Tensor, target: Target) -> Tensor:
     """Convert the map's offsets to the target's token ids. Raises ValueError unless they are valid and distinct."""
     ids, size = offsets.long() + torch.arange(len(offsets)), target.vocabulary
     if ids.min() < 0 or ids.max() >= size or len(ids.unique()) < len(ids):
         raise ValueError(f"its map {MAP} does not name {len(ids)} different tokens of the target's {size} tokens")
-    return DraftVocabulary(ids.to(target.device), size)
+    return ids.to(target.device)
 
 
 def draft_vocabulary(weights: Mapping[str, Tensor], target: Target) -> DraftVocabulary:
     """Return the tokens that a head with these `weights` can draft; all tokens if it has no map."""
-    return parse_map(weights.get(MAP, torch.zeros(target.vocabulary, dtype=torch.int64)), target)
+    return DraftVocabulary(map_ids(weights[MAP], target) if MAP in weights else None, target.vocabulary)
 
 
 def output_rows(target: Target, tokens: Tensor) -> Tensor:

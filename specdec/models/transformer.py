@@ -22,7 +22,7 @@ from .cache import StaticCache
 from .checkpoint import check_tensors, for_shapes, open_weights
 from .config import Config
 from .device import configure_cuda
-from .folding import Folding, Layer, NORM, rms_normalise
+from .folding import Folding, Layer, NORM
 from .matrix import linear
 
 
@@ -60,7 +60,7 @@ class Transformer:
         self.divisor = folding.divisor(self.norm)
         self.layers = [folding.layer(weights, i) for i in range(self.depth)]
         self.windows = {layer.window for layer in self.layers}
-        self.floor, self.head_floor = folding.floor(self.width), folding.floor(self.head_dim)
+        self.rms_normalise, self.head_normalise = folding.rms_norm(self.width), folding.rms_norm(self.head_dim)
         self.angles = rotary_table(config, device)
         self.native = folding.native(self.layers)
 
@@ -109,10 +109,6 @@ class Transformer:
         x = self.run_layers(tokens, cache, cache.length + len(cache.begun), 0, cache.exit_layer)
         cache.begun += tokens
         return self.logits(x[-1:])
-
-    def rms_normalise(self, x: Tensor) -> Tensor:
-        """Apply RMSNorm without its weight, which is already multiplied into the next matrix."""
-        return rms_normalise(x, self.floor)
 
     def normed(self, x: Tensor) -> Tensor:
         """Apply the final norm to states after the last layer.  # [n, hidden] -> [n, hidden]"""
@@ -199,7 +195,7 @@ class Transformer:
         read: Tensor | None,
         causal: bool,
     ) -> Tensor:
-        qkv = self.project_qkv(rms_normalise(x, self.floor) if read is None else read, layer, angles)
+        qkv = self.project_qkv(self.rms_normalise(x) if read is None else read, layer, angles)
         new.copy_(qkv[self.heads :])
         causal = causal and mask is None and len(x) > 1
         if self.heads == self.kv_heads and self.dtype == torch.float32 and not causal:
@@ -222,7 +218,7 @@ class Transformer:
         qkv = linear(normed, layer.qkv, layer.qkv_bias).view(len(normed), -1, self.head_dim).transpose(0, 1)
         rotated = qkv[: self.heads + self.kv_heads]
         if layer.head_norm is not None:
-            rotated.copy_(rms_normalise(rotated, self.head_floor) * layer.head_norm)
+            rotated.copy_(self.head_normalise(rotated) * layer.head_norm)
         apply_rope(rotated, angles)
         return qkv
 
@@ -230,7 +226,7 @@ class Transformer:
         """Return a layer's output [n, hidden], given its input `x` and its heads' results `y` [heads, n, head_dim]."""
         residual = x if layer.out_bias is None else x + layer.out_bias
         x = linear(y.transpose(0, 1).reshape(len(x), -1), layer.out, residual)
-        gate, up = linear(rms_normalise(x, self.floor), layer.gate_up).chunk(2, -1)
+        gate, up = linear(self.rms_normalise(x), layer.gate_up).chunk(2, -1)
         return linear(silu(gate).mul_(up), layer.down, x)
 
     def _rotary(self, start: int, count: int, parents: Sequence[int]) -> Tensor:

@@ -16,6 +16,7 @@ from ..families import hub, zoo
 from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
 from ..messages import Refused
+from ..models.device import torch_threads
 from ..models.files import read_json
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
@@ -49,6 +50,7 @@ CHECKPOINT = "checkpoint.pt"
 Tell = Callable[[str], None]
 
 
+@torch_threads(0)  # `choose_threads` sets their number
 def train(
     target: str,
     out: Path,

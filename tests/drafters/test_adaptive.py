@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import ChainDrafter, Drafter
@@ -39,6 +40,9 @@ class World(ChainDrafter):
             if self._should_stop is not None and self._should_stop(chance**self.power, len(draft) - 1):
                 break
         return Proposal.chain(draft)
+
+    def step(self, pending: list[int]) -> Tensor:
+        raise NotImplementedError
 
 
 def rate(drafter: Drafter, world: World, k: int, tokens: int, costs: Costs) -> float:

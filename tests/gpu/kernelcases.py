@@ -12,7 +12,7 @@ from specdec.gpu.graphs import StaticDecoder
 from specdec.gpu.ops import Operations
 from specdec.gpu.trial import difference, noise
 from specdec.models.config import Config
-from specdec.models.folding import Floor, Layer
+from specdec.models.folding import Layer, RMSNorm
 from specdec.models.transformer import Transformer
 
 EPS = 0.1  # of the norms: so much that a norm without it is another
@@ -47,9 +47,8 @@ class Case:
         return Layer(none, bias, none, None, norm, none, none, self.window)
 
     def operations(self, kind: type[Operations]) -> Operations:
-        widths = self.width, self.size
-        floors: list[Floor] = [torch.tensor((n * EPS) ** 0.5) if self.by_length else EPS for n in widths]
-        return kind(self.heads, self.kv_heads, self.size, *floors)
+        norms = (RMSNorm(width, EPS, self.by_length) for width in (self.width, self.size))
+        return kind(self.heads, self.kv_heads, self.size, *norms)
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""A long prompt is read in pieces: what is reported, that the run is the same as without, and that it can be left."""
+"""A long prompt is read in chunks: what is reported, that the run is the same as without, and that it can be left."""
 
 from asyncio import CancelledError
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from specdec import host, SamplingParams
 from specdec.events import Committed, Event, Failed, PLAIN, SPECULATIVE
-from specdec.host import PIECE
+from specdec.host import CHUNK
 from specdec.models.view import TargetView
 from specdec.settings import RunRequest
 
@@ -32,14 +32,14 @@ def test_a_long_prompt_is_reported_and_the_run_stays_the_same(engine, drafter: s
 
     monkeypatch.setattr(TargetView, "forward", count_tokens)
     unwatched = list(engine.start(request).events)
-    assert max(sizes) == PIECE  # sums of other sizes could round differently
-    monkeypatch.setattr(host, "PIECE", count)
+    assert max(sizes) == CHUNK  # sums of other sizes could round differently
+    monkeypatch.setattr(host, "CHUNK", count)
     in_one_pass = list(engine.start(request).events)
     assert max(sizes) == count
     assert sorted(committed(watched)) == sorted(committed(unwatched)) == sorted(committed(in_one_pass))
-    assert count > 2 * PIECE and {lane for lane, *_ in told} <= {SPECULATIVE, PLAIN}
+    assert count > 2 * CHUNK and {lane for lane, *_ in told} <= {SPECULATIVE, PLAIN}
     read = [state[1:] for state in told if state[0] == PLAIN]
-    assert read == [(done, count) for done in (*range(0, count - PIECE, PIECE), count - PIECE)]
+    assert read == [(done, count) for done in (*range(0, count - CHUNK, CHUNK), count - CHUNK)]
 
 
 def test_a_run_that_is_abandoned_while_it_reads_ends_at_once(engine) -> None:

@@ -30,6 +30,7 @@ from specdec.families import zoo
 from specdec.families.export import write
 from specdec.families.published import load_drafter
 from specdec.messages import Refused
+from specdec.models.device import torch_threads
 from specdec.models.packed import FILE
 from specdec.models.reduced import ReducedDraft
 from specdec.traces.file import Trace
@@ -316,7 +317,9 @@ def test_from_an_empty_folder_to_a_draft_that_foresees_more(target, tmp_path, mo
     now = SimpleNamespace(monotonic=lambda: next(clock) / 6)  # steps take seconds, however fast the machine
     change(monkeypatch, train__time=now, loop__time=now, writing__rows_that_fit=lambda *_: 60)
     change(monkeypatch, train__WRITING_SHARE=0.3, train__VOCABULARY=2048, train__LEAST_STEPS=2)
-    first = train(str(target), out, 0.3, method, prompts, lines.append, **SMALL)
+    with torch_threads(3):
+        first = train(str(target), out, 0.3, method, prompts, lines.append, **SMALL)
+        assert torch.get_num_threads() == 3
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert first["agreement"][0] > curve[0]["agreement"][0] + 0.05, curve
     assert [point["tokens"] for point in curve] == sorted(point["tokens"] for point in curve)
