@@ -83,18 +83,18 @@ def certify(
     """Yield the certificate as it grows, ready for JSON; only the last has a verdict. Needs `plain` or `weights`."""
     if plain is None and weights is None:
         raise ServerError("Name what to compare with: a plain server of the same model, or the target's weights.")
-    examination = Examination(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws)
+    certification = Certification(server, plain, weights, SamplingParams(temperature, ignore_end=True), draws)
     error = None
     try:
-        yield from examination.run(contexts)
+        yield from certification.run(contexts)
     except ServerError as broken:
         error = broken
-    result = examination.state("")
+    result = certification.state("")
     exact, reported = "the exact distribution of the target's weights", "the distribution that the plain server reports"
     yield result | {"against": exact if weights else reported} | judge(result, error)
 
 
-class Examination:
+class Certification:
     def __init__(
         self, server: Server, plain: Server | None, weights: Weights | None, params: SamplingParams, draws: int
     ) -> None:
