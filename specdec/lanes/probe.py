@@ -218,16 +218,16 @@ def file() -> Path:
     return folder() / "costs.json"
 
 
-def key(family: Family, name: str) -> str:
-    """Return what costs depend on: version, machine, models, precision, threads and drafter."""
-    here, drafter = machine.describe(), [name, getattr(family.drafters.get(name), "parameters", 0)]
-    facts = [__version__, here.get("torch"), here["cpu"], here.get("gpu"), family.describe(), drafter]
+def key(family: Family, measured: str) -> str:
+    """Return all that a measurement depends on. `measured` is a drafter, or "N threads"."""
+    here, size = machine.describe(), getattr(family.drafters.get(measured), "parameters", 0)
+    facts = [__version__, here.get("torch"), here["cpu"], here.get("gpu"), family.describe(), measured, size]
     return json.dumps(facts, sort_keys=True)
 
 
 def fastest_threads(family: Family, spared_cores: int) -> int:
-    """Tune the threads once on a machine, since costs belong to their number. What a busy machine tells is not kept."""
-    place = key(family, f"threads of {machine.cores() - spared_cores}")
+    """Tune the threads once on a machine, since costs belong to their number. A busy machine stores nothing."""
+    place = key(family, f"{machine.cores() - spared_cores} threads")
     if family.in_memory or not isinstance(count := read_file().get(place), int):
         count = tune_threads(family, spared_cores)
         if not (family.in_memory or machine.busy()):

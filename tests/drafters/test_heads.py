@@ -117,6 +117,12 @@ def test_eagle3_says_what_the_naive_one_says() -> None:
     assert len(drawn) == 9 and all(float(rows[:, others].sum()) == 0.0 for rows in drawn)
 
 
+@pytest.mark.parametrize("params", [GREEDY, WARM])
+def test_an_eagle3_tree_is_never_deeper_than_its_nodes(params: SamplingParams) -> None:
+    run = Run(MAKERS["eagle3:tree"])
+    assert run.drafter.deepest == NODES >= run.propose(30, params=params).tree.max_depth
+
+
 def test_an_eagle3_tree_holds_the_paths_that_the_head_finds_likeliest() -> None:
     for text, tree in cycles(Run(MAKERS["eagle3:tree"]), 5, 3, seed=3, params=GREEDY):
         assert len(tree) <= NODES and tree.probs is None
