@@ -96,12 +96,13 @@ class Method:
         """The class that loads the weights; None if there are none."""
         return None if self.part in ("", EXIT) else import_class(self.part)
 
-    def make(self, view: "TargetView", part: Any, capacity: int) -> "Drafter":
+    def make(self, view: "TargetView", part: Any, capacity: int, around: tuple[int, int] = (0, 0)) -> "Drafter":
         """Make a drafter for one run of at most `capacity` tokens on this view of the target.
 
+        `around` counts the chat template's tokens before and after the prompt, which are not copied.
         `Family.new_drafter` makes a drafter that wraps another, because it knows the measured costs of the other.
         """
-        arguments = {"view": view, "part": part, "capacity": capacity}
+        arguments = {"view": view, "part": part, "capacity": capacity, "around": around}
         drafter: Drafter = self.drafter_class(*(arguments[name] for name in self.takes))
         return drafter
 
@@ -135,8 +136,8 @@ IN_MENU_ORDER = (
     tree_variant(EAGLE3, "drafters.eagle3.Eagle3TreeDrafter"),
     Method("mtp", "heads", "drafters.mtp.MTPDrafter", EVERYTHING, "drafters.mtp.MTPHead", "mtp"),
     Method("block", "heads", "drafters.block.BlockDrafter", EVERYTHING, "drafters.block.BlockHead", "block"),
-    Method(LOOKUP, "lookup", "drafters.prompt_lookup.PromptLookupDrafter", peer=True),
-    Method("suffix", "lookup", "drafters.suffix.SuffixDrafter"),
+    Method(LOOKUP, "lookup", "drafters.prompt_lookup.PromptLookupDrafter", ("around",), peer=True),
+    Method("suffix", "lookup", "drafters.suffix.SuffixDrafter", ("around",)),
     replace(DRAFT_MODEL_METHOD, name="draft_model:story", folder="draft_model_story", variant_of=DRAFT_MODEL),
     Method("none", "none", "drafters.base.NoDrafter"),
 )

@@ -29,7 +29,7 @@ def test_its_kind_is_what_it_drafts_with(method: Method) -> None:
 
 @every_method
 def test_what_it_needs_is_told_whole(method: Method) -> None:
-    assert set(method.takes) <= {"view", "part", "capacity"}
+    assert set(method.takes) <= {"view", "part", "capacity", "around"}
     assert not method.folder or method.part_class is not None
     assert method.part != EXIT or method.takes == ("view",)
     if method.variant_of:

@@ -25,8 +25,8 @@ class AdaptiveDrafter(Drafter):
     name = "adaptive"
     costs: Costs
 
-    def __init__(self, inner: Drafter, costs: Costs) -> None:
-        self.inner, self.costs, self.deepest = inner, costs, inner.deepest
+    def __init__(self, inner: Drafter, costs: Costs, name: str = name) -> None:
+        self.inner, self.costs, self.name, self.deepest = inner, costs, name, inner.deepest
         self.rate = Rate(1.0 / costs.passes[0])
         self.stop = DraftLengthController(self.rate)
         self.skipped = self.cycles_to_skip = 0  # cycles without a draft since the last trial; how many until the next

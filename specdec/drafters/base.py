@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
@@ -20,6 +20,8 @@ from ..types import Costs, Proposal, SamplingParams
 
 # (confidence in a drafted token, its index) -> whether the draft ends there
 ShouldStop = Callable[[float, int], bool]
+# Yields the logits of the next token, and gets the token that was drafted.  # [1, V of the draft]
+Steps = Generator[Tensor, int, None]
 
 
 class Drafter(ABC):
@@ -57,9 +59,8 @@ class CopyingDrafter(Drafter):
     because an answer does not repeat them.
     """
 
-    around = (0, 0)
-
-    def __init__(self) -> None:
+    def __init__(self, around: tuple[int, int] = (0, 0)) -> None:
+        self.around = around
         self._text: list[int] = []  # prompt and answer, without the template
         self._seen = 0  # length of `tokens` in the last call
 
@@ -80,18 +81,14 @@ class CopyingDrafter(Drafter):
 
 
 class ChainDrafter(Drafter):
-    """Drafts token by token. A subclass computes one step."""
+    """Drafts token by token."""
 
     _should_stop: ShouldStop | None = None
-    draft_vocabulary = DraftVocabulary()  # of the logits of `step`
+    draft_vocabulary = DraftVocabulary()
 
     def end_drafts_by(self, should_stop: ShouldStop) -> None:
         """End each later draft after the first token for which `should_stop` returns True."""
         self._should_stop = should_stop
-
-    @abstractmethod
-    def step(self, pending: list[int]) -> Tensor:
-        """Read the pending tokens; return the logits after the last.  # [1, draft's V]"""
 
     def draw(self, logits: Tensor, params: SamplingParams, sampler: Sampler, index: int) -> tuple[int, Tensor | None]:
         """Draw a token from a step's logits. Return it and its distribution [V] after temperature, top-k and top-p.
@@ -103,26 +100,35 @@ class ChainDrafter(Drafter):
         distribution = self.draft_vocabulary.spread(probabilities(logits, params))[0]
         return sampler.categorical(distribution, ("draft", index)), distribution
 
-    def chain(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Draft up to `k` tokens after `pending`. What `end_drafts_by` got may end the draft early."""
+    def chain(self, steps: Steps, k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        """Draft a token of each of up to `k` steps. What `end_drafts_by` got may end the draft early."""
         drafted: list[int] = []
         distributions: list[Tensor] = []
         seconds: list[float] = []
         started = time.perf_counter()
-        while len(drafted) < k:
-            logits = self.step(pending)
+        logits = next(steps)
+        while True:
             token, distribution = self.draw(logits, params, sampler, len(drafted))
             drafted.append(token)
             if distribution is not None:
                 distributions.append(distribution)
-            pending = [token]
             now = time.perf_counter()
             seconds.append(now - started)
             started = now
             stop = self._should_stop
             if stop is not None and stop(confidence(logits, token, distribution), len(drafted) - 1):
                 break
+            if len(drafted) == k:
+                break
+            logits = steps.send(token)
         return Proposal.chain(drafted, torch.stack(distributions) if distributions else None, tuple(seconds))
+
+
+def read_one_by_one(read: Callable[[list[int]], Tensor], pending: list[int]) -> Steps:
+    """Read the pending tokens, and then each drafted token. `read` returns the logits after the last."""
+    while True:
+        token = yield read(pending)
+        pending = [token]
 
 
 def confidence(logits: Tensor, token: int, distribution: Tensor | None) -> float:
@@ -176,7 +182,6 @@ class HeadDrafter(Drafter, Generic[H]):
     def __init__(self, view: TargetView, head: H, capacity: int) -> None:
         self.view, self.head, self.capacity = view, head, capacity
         self._from_target = 0  # entries of the cache that were computed from the target's features
-        self._features = torch.empty(0)  # the features that the next `forward` reads
 
     @cached_property
     def _cache(self) -> StaticCache:
@@ -184,45 +189,37 @@ class HeadDrafter(Drafter, Generic[H]):
         return self.head.new_cache(self.capacity)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        return self.draft(self.catch_up(tokens), k, params, sampler)
+        return self.draft(*self.catch_up(tokens), k, params, sampler)
 
     def read_prompt(self, tokens: Sequence[int]) -> None:
-        if pending := self.catch_up(tokens):
-            self.fill_cache(pending)
+        features, pending = self.catch_up(tokens)
+        if pending:
+            self.fill_cache(features, pending)
 
     @abstractmethod
-    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        """Read the pending tokens, and return a draft after them that is at most `k` levels deep."""
+    def draft(self, features: Tensor, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        """Read what `catch_up` returned, and return a draft after it that is at most `k` levels deep."""
 
-    def catch_up(self, tokens: Sequence[int]) -> list[int]:
-        """Remove the last draft from the cache. Return the committed tokens that the head must read next.
+    def catch_up(self, tokens: Sequence[int]) -> tuple[Tensor, list[int]]:
+        """Remove the last draft from the cache. Return features, and the tokens that the head must read with them.
 
-        It reads each with the target's feature of the token before. After a prompt of one token there is none.
+        With each token it reads the target's feature of the token before. After a prompt of one token there is none.
         """
         end = len(tokens) - 1
         start = max(0, min(self._from_target, end - 1))
         self._cache.keep(start)
         self._from_target = start
-        self._features = self.head.fuse(self.view.cache.states, slice(start, end))
-        return list(tokens[start + 1 :])
+        return self.head.fuse(self.view.cache.states, slice(start, end)), list(tokens[start + 1 :])
 
-    def fill_cache(self, pending: list[int]) -> None:
+    def fill_cache(self, features: Tensor, pending: list[int]) -> None:
         """Read the prompt's tokens, but draft nothing after them."""
-        self.forward(pending)
+        self.forward(features, pending)
 
-    def forward(self, pending: list[int]) -> Tensor:
+    def forward(self, features: Tensor, pending: list[int]) -> Tensor:
         """Read the pending tokens with their features; return the head's states after them.  # [n or slots, hidden]"""
-        states = self.head.forward(self._features, pending, self._cache)
+        states = self.head.forward(features, pending, self._cache)
         self._from_target = min(self._cache.length, self.view.cache.length)
         return states
-
-    def extend(self, pending: list[int]) -> Tensor:
-        """Read the pending tokens; return the state after the last one.  # [1, hidden]
-
-        The next call uses this state in place of the target's feature.
-        """
-        self._features = self.forward(pending)[-1:]
-        return self._features
 
 
 class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
@@ -232,11 +229,15 @@ class HeadChainDrafter(HeadDrafter[H], ChainDrafter):
         super().__init__(view, head, capacity)
         self.draft_vocabulary = head.draft_vocabulary
 
-    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        return self.chain(pending, k, params, sampler)
+    def draft(self, features: Tensor, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        return self.chain(self.steps(features, pending, k), k, params, sampler)
 
-    def step(self, pending: list[int]) -> Tensor:
-        return self.head.logits(self.extend(pending))
+    def steps(self, features: Tensor, pending: list[int], k: int) -> Steps:
+        """Read what `catch_up` returned, then each drafted token with the head's own state before it."""
+        while True:
+            features = self.forward(features, pending)[-1:]
+            token = yield self.head.logits(features)
+            pending = [token]
 
 
 def siblings(distribution: Tensor, count: int, sampler: Sampler, level: int) -> Iterator[tuple[int, Tensor]]:

@@ -9,7 +9,7 @@ slot by slot. Tensors and config.json are those of deepseek-ai/DeepSpec, z-lab/d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..models.transformer import apply_rope, Transformer
 from ..models.view import TargetView
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
-from .base import checked_taps, HeadChainDrafter
+from .base import checked_taps, HeadChainDrafter, Steps
 
 W1 = "markov_head.markov_w1.weight"
 W2 = "markov_head.markov_w2.weight"
@@ -172,19 +172,15 @@ class BlockDrafter(HeadChainDrafter[BlockHead]):
     def __init__(self, view: TargetView, head: BlockHead, capacity: int) -> None:
         super().__init__(view, head, capacity)
         self.deepest = head.slots
-        self._slots: Iterator[Tensor] = iter(())
 
-    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        k = min(k, self.head.slots)
-        self._slots = self._logits_of_slots(pending, k)
-        return self.chain(pending[-1:], k, params, sampler)
+    def draft(self, features: Tensor, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        return super().draft(features, pending, min(k, self.head.slots), params, sampler)
 
-    def fill_cache(self, pending: list[int]) -> None:
-        self.head.remember(self._features, self._cache)
+    def fill_cache(self, features: Tensor, pending: list[int]) -> None:
+        self.head.remember(features, self._cache)
         self._from_target = self._cache.length
 
-    def step(self, pending: list[int]) -> Tensor:
-        return self.head.correct(next(self._slots), pending[-1])
-
-    def _logits_of_slots(self, pending: list[int], k: int) -> Iterator[Tensor]:
-        yield from self.head.logits(self.forward(pending)[:k])[:, None]
+    def steps(self, features: Tensor, pending: list[int], k: int) -> Steps:
+        token = pending[-1]
+        for logits in self.head.logits(self.forward(features, pending)[:k]).split(1):
+            token = yield self.head.correct(logits, token)

@@ -13,7 +13,7 @@ from ..models.quantised import QuantisedCopy
 from ..models.reduced import ReducedDraft
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter
+from .base import ChainDrafter, read_one_by_one
 
 
 class DraftModelDrafter(ChainDrafter):
@@ -36,14 +36,15 @@ class DraftModelDrafter(ChainDrafter):
 
     def read_prompt(self, tokens: Sequence[int]) -> None:
         if len(tokens) <= self.capacity and (pending := self._catch_up(tokens)[:-1]):
-            self.step(pending)
+            self._read(pending)
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         if len(tokens) > self.capacity:
             return Proposal()  # the draft model cannot read so long a text
-        return self.chain(self._catch_up(tokens), min(k, self.capacity - len(tokens) + 1), params, sampler)
+        steps = read_one_by_one(self._read, self._catch_up(tokens))
+        return self.chain(steps, min(k, self.capacity - len(tokens) + 1), params, sampler)
 
-    def step(self, pending: list[int]) -> Tensor:
+    def _read(self, pending: list[int]) -> Tensor:
         logits = self.model.forward(pending, self._cache)
         self._cached += pending
         return logits

@@ -219,15 +219,20 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
 
     name, deepest = "eagle3:tree", NODES
 
-    def draft(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        return self._likeliest(pending, k) if params.temperature == 0.0 else self._drawn(pending, k, params, sampler)
+    def draft(self, features: Tensor, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+        if params.temperature == 0.0:
+            return self._likeliest(features, pending, k)
+        return self._drawn(features, pending, k, params, sampler)
 
-    def _drawn(self, pending: list[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
+    def _drawn(
+        self, features: Tensor, pending: list[int], k: int, params: SamplingParams, sampler: Sampler
+    ) -> Proposal:
         parent, counts = -1, draws_per_level(k)
         drafted, parents, distributions, seconds = list[int](), list[int](), list[Tensor](), list[float]()
         started = time.perf_counter()
         for level, count in enumerate(counts):
-            logits = self.head.logits(self.extend(pending))
+            features = self.forward(features, pending)[-1:]
+            logits = self.head.logits(features)
             distribution, first = self.head.draft_vocabulary.spread(probabilities(logits, params))[0], len(drafted)
             for token, q in siblings(distribution, count, sampler, level):
                 drafted.append(token)
@@ -239,17 +244,17 @@ class Eagle3TreeDrafter(HeadDrafter[Eagle3Head]):
             parent, pending = first, [drafted[first]]
         return Proposal(tuple(drafted), tuple(parents), torch.stack(distributions), tuple(seconds))
 
-    def _likeliest(self, pending: list[int], k: int) -> Proposal:
+    def _likeliest(self, features: Tensor, pending: list[int], k: int) -> Proposal:
         """Expand the likeliest nodes of each level. Then draft the NODES likeliest of all nodes."""
         times, nodes, frontier = [time.perf_counter()], list[Node](), [-1]
         expanded: list[int] = []
         best: list[int] = []
-        root = self._features[-1:]
-        states = self.extend(pending)
+        states = self.forward(features, pending)[-1:]
         for level in range(min(k, NODES)):
             if level:  # read all expanded nodes again, which is cheaper than masks over cached nodes
                 expanded += frontier
-                states = self._read_tree(root, pending[-1], [nodes[i] for i in expanded], expanded)[-len(frontier) :]
+                states = self._read_tree(features[-1:], pending[-1], [nodes[i] for i in expanded], expanded)
+                states = states[-len(frontier) :]
             candidates = self.head.candidates(states, BREADTH)
             for parent, state, scores, ids in zip(frontier, states, *candidates, strict=True):
                 above = nodes[parent].score if level else 0.0

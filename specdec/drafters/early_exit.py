@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from ..models.view import TargetView
 from ..sampling import Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter
+from .base import ChainDrafter, read_one_by_one
 
 
 class EarlyExitDrafter(ChainDrafter):
@@ -25,7 +23,5 @@ class EarlyExitDrafter(ChainDrafter):
         self.view = view
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
-        return self.chain(list(tokens[self.view.cache.length :]), k, params, sampler)
-
-    def step(self, pending: list[int]) -> Tensor:
-        return self.view.begin(pending)
+        steps = read_one_by_one(self.view.begin, list(tokens[self.view.cache.length :]))
+        return self.chain(steps, k, params, sampler)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from ..models.matrix import linear, pack_weight
 from ..models.view import TargetView
 from ..sampling import probabilities, Sampler
 from ..types import Proposal, SamplingParams
-from .base import ChainDrafter, Drafter, siblings
+from .base import ChainDrafter, Drafter, siblings, Steps
 
 RankPaths = Sequence[tuple[int, ...]]  # of a tree: (0, 2) is head 1's third choice, after head 0's first choice
 
@@ -97,18 +97,15 @@ class MedusaDrafter(ChainDrafter):
     def __init__(self, view: TargetView, heads: MedusaHeads) -> None:
         self.view, self.heads = view, heads
         self.deepest = heads.count
-        self._rows: Iterator[Tensor] = iter(())
 
     def propose(self, tokens: Sequence[int], k: int, params: SamplingParams, sampler: Sampler) -> Proposal:
         k = min(k, self.heads.count)
-        self._rows = self._one_by_one(k)
-        return self.chain([], k, params, sampler)
+        return self.chain(self._steps(k), k, params, sampler)
 
-    def step(self, pending: list[int]) -> Tensor:
-        return next(self._rows)
-
-    def _one_by_one(self, k: int) -> Iterator[Tensor]:
-        yield from self.heads.logits(last_state(self.view), k)[:, None]
+    def _steps(self, k: int) -> Steps:
+        # `yield from` would send the drafted tokens to an iterator that takes none.
+        for logits in self.heads.logits(last_state(self.view), k).split(1):  # noqa: UP028
+            yield logits
 
 
 class MedusaTreeDrafter(Drafter):

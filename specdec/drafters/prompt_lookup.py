@@ -22,8 +22,8 @@ class PromptLookupDrafter(CopyingDrafter):
 
     name = "prompt_lookup"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, around: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(around)
         self._indexed = 0
         self._ends: dict[tuple[int, ...], int] = {}  # n-gram -> the index after its latest occurrence
 

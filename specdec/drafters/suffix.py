@@ -26,8 +26,10 @@ class SuffixDrafter(CopyingDrafter):
     MAX_SUFFIX = 32  # tokens
     MAX_PLACES = 256  # only the latest places are compared, so that repetitive texts stay cheap
 
-    def __init__(self, factor: int = 2, offset: int = 2, floor: float = 0.1) -> None:
-        super().__init__()
+    def __init__(
+        self, around: tuple[int, int] = (0, 0), *, factor: int = 2, offset: int = 2, floor: float = 0.1
+    ) -> None:
+        super().__init__(around)
         self.factor, self.offset, self.floor = factor, offset, floor
         self._ends: defaultdict[int, list[int]] = defaultdict(list)  # token -> the index after each of its occurrences
         self._indexed = 0  # length of the text in the last call

@@ -15,7 +15,7 @@ from safetensors import safe_open, SafetensorError
 from tokenizers import Tokenizer
 
 from ..drafters.adaptive import AdaptiveDrafter
-from ..drafters.base import CopyingDrafter, Drafter
+from ..drafters.base import Drafter
 from ..figures import machine
 from ..messages import Refused
 from ..methods import DRAFT_MODEL, EXIT, inner_drafter, is_embedded, Method, METHODS, methods_using, QUANTISED, ROUNDED
@@ -80,10 +80,12 @@ class Family:
     def drafts(self) -> dict[str, LoadedModel]:
         return {name: loaded.part for name, loaded in self.drafters.items() if isinstance(loaded.part, published.Model)}
 
-    def new_drafter(self, name: str, capacity: int, in_template: bool = True) -> tuple[LanguageModel[Any], Drafter]:
+    def new_drafter(
+        self, name: str, capacity: int, around: tuple[int, int] = (0, 0)
+    ) -> tuple[LanguageModel[Any], Drafter]:
         """Make a view of the target and a drafter for `capacity` tokens. Raises Refused if it cannot.
 
-        `in_template` says whether `encode` puts the prompt into the chat template, whose tokens are not copied.
+        `around` is what `template_counts` returns for the prompt.
         """
         requested, wrapped = name, self.wrapped(name)
         name = wrapped or name
@@ -92,16 +94,12 @@ class Family:
         loaded = self.drafters[name]
         exit_layer = loaded.part if loaded.method.part == EXIT else 0
         view = TargetView(self.target, getattr(loaded.part, "taps", ()), exit_layer)
-        drafter: Drafter = loaded.method.make(view, loaded.part, capacity)
+        drafter: Drafter = loaded.method.make(view, loaded.part, capacity, around)
         drafter.name = name  # several drafters can be of the same class
-        if isinstance(drafter, CopyingDrafter) and self.chat is not None and in_template:
-            before, after = self.chat.around(self.tokenizer)
-            drafter.around = len(before), len(after)
         if wrapped:
             if name not in self.costs:
                 raise Refused(f"{requested} chooses its depth by the costs of {name}: measure them first")
-            drafter = AdaptiveDrafter(drafter, self.costs[name])
-            drafter.name = requested
+            drafter = AdaptiveDrafter(drafter, self.costs[name], requested)
         return view, drafter
 
     @property
@@ -115,6 +113,13 @@ class Family:
         """Return the drafter that `adaptive` or `adaptive:NAME` wraps in this family; "" for any other name."""
         has_another = name == AdaptiveDrafter.name and DRAFT_MODEL not in self.drafters
         return self.default_drafter if has_another else inner_drafter(name)
+
+    def template_counts(self, prompt: object) -> tuple[int, int]:
+        """Return how many tokens of the chat template `encode` puts before and after the prompt, if it is a text."""
+        if self.chat is None or not isinstance(prompt, str):
+            return 0, 0
+        before, after = self.chat.around(self.tokenizer)
+        return len(before), len(after)
 
     def encode(self, prompt: str | Sequence[int] | Sequence[Mapping[str, str]]) -> list[int]:
         """Encode a text or the messages of a chat; token ids stay as they are. Raises Refused for anything else."""

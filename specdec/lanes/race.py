@@ -44,7 +44,7 @@ def make_task(
         raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
     if isinstance(drafter, str):
         capacity = min(family.target.context, len(tokens) + params.max_tokens)
-        target, drafter = family.new_drafter(drafter, capacity, in_template=isinstance(request.prompt, str))
+        target, drafter = family.new_drafter(drafter, capacity, family.template_counts(request.prompt))
     elif isinstance(drafter, Drafter):
         target = TargetView(family.target)
     else:

@@ -7,7 +7,6 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from torch import Tensor
 
 from specdec.drafters.adaptive import AdaptiveDrafter
 from specdec.drafters.base import ChainDrafter, Drafter
@@ -40,9 +39,6 @@ class World(ChainDrafter):
             if self._should_stop is not None and self._should_stop(chance**self.power, len(draft) - 1):
                 break
         return Proposal.chain(draft)
-
-    def step(self, pending: list[int]) -> Tensor:
-        raise NotImplementedError
 
 
 def rate(drafter: Drafter, world: World, k: int, tokens: int, costs: Costs) -> float:

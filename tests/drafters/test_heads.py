@@ -53,13 +53,13 @@ class Watched(Run):
         super().__init__(make)
         assert isinstance(self.drafter, ChainDrafter)
         self.logits: list[Tensor] = []
-        step = self.drafter.step
+        draw = self.drafter.draw
 
-        def watched(pending: list[int]) -> Tensor:
-            self.logits.append(step(pending)[0].clone())
-            return self.logits[-1]
+        def watched(logits: Tensor, *rest: Any) -> tuple[int, Tensor | None]:
+            self.logits.append(logits[0].clone())
+            return draw(logits, *rest)
 
-        self.drafter.step = lambda pending: watched(pending)[None]
+        self.drafter.draw = watched
 
 
 GREEDY = SamplingParams()

@@ -6,7 +6,7 @@ from tests.toyheads import WARM
 
 
 def after(text: list[int], k: int = 8, factor: int = 1, offset: int = 0) -> tuple[int, ...]:
-    return SuffixDrafter(factor, offset).propose(text, k, WARM, RandomSampler(0)).tokens
+    return SuffixDrafter(factor=factor, offset=offset).propose(text, k, WARM, RandomSampler(0)).tokens
 
 
 def test_a_suffix_is_continued_by_the_number_of_tokens_that_agree() -> None:
