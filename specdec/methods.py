@@ -43,7 +43,7 @@ class RuleFacts(NamedTuple):
     own_draws: bool = False  # the text consists only of the target's own draws, so that no drafter can bias it
 
 
-# By the name in settings. The classes of `rules.RULES` repeat these for readers, and a test compares them.
+# By the name in settings
 RULE_FACTS = {
     "rejection": RuleFacts("rejection sampling"),
     "match": RuleFacts("sample and match", own_draws=True),

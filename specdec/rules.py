@@ -8,21 +8,19 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .methods import rule_facts
+from .methods import RULE_FACTS, rule_facts
 from .sampling import block_chance, entropy, residual, Sampler, SharedNoiseSampler
 from .types import is_chain, Kind, Proposal, Trial, TYPICAL_DELTA, TYPICAL_EPSILON, Verdict
 from .verify import RejectionSampling, Rule
 
 
-class SampleAndMatch(Rule):
+class SampleAndMatch(Rule, facts=RULE_FACTS["match"]):
     """Samples the target's token after each accepted prefix, and accepts a drafted token that equals it.
 
     The text consists only of the target's samples, so the rule is lossless for any drafter and does not need q. It
     accepts a token drawn from q with probability Σ p·q; rejection sampling accepts it with Σ min(p, q). SpecInfer
     (arXiv 2305.09781, section 4.3) calls this rule naive sampling.
     """
-
-    name, lossless, trees = "sample and match", True, True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path = -1, list[int]()
@@ -35,7 +33,7 @@ class SampleAndMatch(Rule):
             path.append(node)
 
 
-class SharedNoise(SampleAndMatch):
+class SharedNoise(SampleAndMatch, facts=RULE_FACTS["shared_noise"]):
     """Sample and match, where drafter and target draw with the same Gumbel noise (`SharedNoiseSampler`).
 
     On a chain, the chance of acceptance is Σ_x [1 / Σ_y max(p_y/p_x, q_y/q_x)]. It is at least (1 - TV) / (1 + TV),
@@ -43,21 +41,17 @@ class SharedNoise(SampleAndMatch):
     any K, the text is token for token the one that plain decoding gives with the same seed.
     """
 
-    name = "shared noise"
-
     def sampler(self, seed: int) -> Sampler:
         return SharedNoiseSampler(seed)
 
 
-class BlockVerification(Rule):
+class BlockVerification(Rule, facts=RULE_FACTS["block"]):
     """Judges a chain as one block. In expectation it accepts at least as many tokens as rejection sampling.
 
     From Sun et al. 2024 (arXiv 2403.10444). The first i of n drafted tokens have the weight w_i = min(1, w_{i-1} p/q),
     with w_0 = 1, and pass with probability h_i: h_n is w_n, and for i < n, h_i is `block_chance`. The longest prefix
     that passes, of i tokens, is accepted. The next token is drawn from norm(max(0, w_i p - q)), or from p if i = n.
     """
-
-    name, lossless = "block verification", True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         n, tokens = len(proposal), proposal.tokens
@@ -94,13 +88,12 @@ class BlockVerification(Rule):
         return residual(weight * p, q, token)
 
 
-class TypicalAcceptance(Rule):
+class TypicalAcceptance(Rule, facts=RULE_FACTS["typical"]):
     """Accepts the longest path whose tokens x are all plausible: p(x) ≥ min(ε, δ·exp(-H(p))).
 
     From Medusa, Cai et al. 2024 (arXiv 2401.10774). Lossy: the text does not follow the target's distribution.
     """
 
-    name, lossless, trees = "typical acceptance", False, True
     epsilon, delta = TYPICAL_EPSILON, TYPICAL_DELTA
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:

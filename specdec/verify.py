@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+from .methods import RULE_FACTS, RuleFacts
 from .sampling import RandomSampler, residual, Sampler
 from .types import Kind, Proposal, Trial, Verdict
 
@@ -27,6 +28,10 @@ class Rule(ABC):
     lossless: bool
     trees: bool = False  # judges trees, not only chains
 
+    def __init_subclass__(cls, facts: RuleFacts | None = None) -> None:
+        if facts is not None:
+            cls.name, cls.lossless, cls.trees = facts.name, facts.lossless, facts.trees
+
     @abstractmethod
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         """Accept a path of the draft, and draw the target's own token after it."""
@@ -36,12 +41,8 @@ class Rule(ABC):
         return RandomSampler(seed)
 
 
-class RejectionSampling(Rule):
+class RejectionSampling(Rule, facts=RULE_FACTS["rejection"]):
     """The lossless rule of the papers. `proof/mistakes.py` overrides its small methods with known mistakes."""
-
-    name = "rejection sampling"
-    lossless = True
-    trees = True
 
     def verify(self, proposal: Proposal, rows: Tensor, sampler: Sampler) -> Verdict:
         node, path, trials = -1, [], []

@@ -19,7 +19,7 @@ IMPORTS = {
     "children": "",
     "exposure": "",
     "sampling": "types",
-    "verify": "sampling types",
+    "verify": "methods sampling types",
     "rules": "methods sampling types verify",
     "events": "messages types",
     "describe": "events rules sampling types",

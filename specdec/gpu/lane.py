@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -22,7 +23,7 @@ from ..sampling import residual, Sampler
 from ..task import CycleResult, Task
 from ..verify import RejectionSampling
 from .accept import Record
-from .drafting import draft_of, DRAFTS, inner_of
+from .drafting import Draft, draft_of, DRAFTS, inner_of
 from .graphs import aligned, bucket_for
 from .runner import DeviceRunner
 
@@ -65,7 +66,7 @@ class EagerExecutor(HostExecutor):
 
 
 class CudaExecutor:
-    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceRunner` with the same `key_of`."""
+    """Runs cycles in captured graphs, if capture succeeds. Reuses an idle `DeviceRunner` with the same `RunnerKey`."""
 
     eager: str | None = None
 
@@ -77,9 +78,10 @@ class CudaExecutor:
     @contextlib.contextmanager
     def allocated(self, limit: int) -> Iterator[None]:
         """Prepare a `DeviceRunner` for the run. Store it afterwards, unless the run has failed."""
-        key, idle, self.limit = key_of(self.task), self.task.resources.idle, limit
+        self.limit, idle = limit, self.task.resources.idle
+        key = RunnerKey.of(self.task)
         with releasing_memory(self.task.resources):
-            self.runner = runner = idle.pop(key, None) or new_runner(self.task)
+            self.runner = runner = idle.pop(key, None) or new_runner(key, self.task)
             try:
                 runner.prepare(len(self.task.prompt), limit, range(runner.k + 1) if self.adaptive else ())
                 yield
@@ -141,18 +143,29 @@ class CudaExecutor:
         return Details(tuple(positions))
 
 
-def key_of(task: Task) -> tuple[object, ...]:
-    """Return the key of the `DeviceRunner` that `task` needs. Tasks with equal keys can use one in turn."""
-    params, draft = task.params, draft_of(task.drafter, task.depth)
-    sampling = params.temperature, params.top_k, params.top_p
-    return target_of(task), draft, capacity(task), sampling, task.details
+@dataclass(frozen=True)
+class RunnerKey:
+    """What a `DeviceRunner` is made for. Tasks with equal keys can use one in turn."""
+
+    target: Transformer
+    draft: Draft
+    capacity: int
+    temperature: float
+    top_k: int
+    top_p: float
+    details: bool
+
+    @classmethod
+    def of(cls, task: Task) -> "RunnerKey":
+        target, params = target_of(task), task.params
+        assert isinstance(target, Transformer)
+        sampling = params.temperature, params.top_k, params.top_p
+        return cls(target, draft_of(task.drafter, task.depth), capacity(task), *sampling, task.details)
 
 
-def new_runner(task: Task) -> DeviceRunner:
+def new_runner(key: RunnerKey, task: Task) -> DeviceRunner:
     """Make a `DeviceRunner`. If memory runs out, drop the idle ones and try once more."""
-    target, draft = target_of(task), draft_of(task.drafter, task.depth)
-    assert isinstance(target, Transformer)
-    make = functools.partial(DeviceRunner, target, draft, capacity(task), task.params, details=task.details)
+    make = functools.partial(DeviceRunner, key.target, key.draft, key.capacity, task.params, details=key.details)
     with contextlib.suppress(torch.OutOfMemoryError):
         return make()
     release_memory(task.resources)

@@ -98,7 +98,7 @@ def log(proposal: Proposal, rows: Tensor, verdict: Verdict, rule: str) -> str:
         Started("speculative", "toy", 8, SamplingParams(temperature=1.0), LENGTH, rule),
         Committed("speculative", 0, (1,), (" 1",), 0, "bonus", "", 1, 0.1),
         Drafted("speculative", 1, proposal.tokens, tuple(map(piece, proposal.tokens)), proposal.parents, 0.1, 0.2),
-        Verified("speculative", 1, start=0.2, end=0.3, **told),
+        Verified("speculative", 1, told.positions, 0.2, 0.3, told.distribution, told.p, told.bonus),
         Committed("speculative", 1, tokens, pieces, len(verdict.path), verdict.kind, "", 1 + len(tokens), 0.3),
     )
     return TraceHeader("r", "live", "p", ("speculative",)).line() + "".join(dump(to_dict(event)) for event in events)
