@@ -14,7 +14,7 @@ from .text import ASSETS, of_drafters, read_json, strings
 
 RESULTS = ASSETS / "results"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8b5cf6")
-HEIGHT = 520  # pixels, of the chart and its legend; `methods.css` keeps the place
+SYMBOLS = ("circle", "diamond", "square", "x", "cross")
 GAIN = 1.1  # the least speed-up that a finding calls one
 SHOWN = ("star/bfloat16", "methods")  # the reports of the tab Methods, without `.json`
 CHAINS = ("draft_model", "eagle3")  # drafters whose costs stand for a visitor's
@@ -71,7 +71,7 @@ def columns(rows: list[Row]) -> dict[str, str]:
 
 
 def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
-    """Return a row a method, the fastest first: name, geometric mean, each speed-up with its interval."""
+    """Return a row a method, the fastest first: name and what it is, geometric mean, each speed-up and its interval."""
     kinds = dict.fromkeys(row["domain"] for row in rows)
     by_method: dict[str, dict[str, list[float]]] = {}
     for row in rows:
@@ -82,29 +82,28 @@ def speedups(rows: list[Row], temperature: float) -> list[list[Any]]:
     for drafter, spans in by_method.items():  # a method that lacks a kind of text has no mean, and comes last
         whole = spans.keys() == kinds.keys()
         mean = shown(geometric_mean(span[0] for span in spans.values())) if whole else None
-        table.append([method(drafter), mean, *map(spans.get, kinds)])
+        line = of_drafters("line").get(drafter, "").replace("：", ":").split(":")[0]
+        table.append([f"{method(drafter)}\n{line}", mean, *map(spans.get, kinds)])
     return sorted(table, key=lambda cells: -(cells[1] or 0.0))
 
 
 def chart(rows: list[Row], temperature: float) -> Any:
     """Draw the speed-ups at a temperature over the tokens per cycle, and lines of one cost."""
-    from plotly import express
+    from plotly.graph_objects import Figure  # plotly.express would take a second more
 
-    words = strings("methods")["chart"]
+    words, figure = strings("methods")["chart"], Figure()
     right, top = (max(row[name] for row in rows) * 1.1 for name in ("tau", "measured_speedup"))
-    frame = pandas.DataFrame([row | in_words(row) for row in rows])
-    figure = express.scatter(
-        frame[frame.temperature == temperature],
-        "tau",
-        "measured_speedup",
-        color="method",
-        symbol="method",
-        custom_data=["method", "domain"],
-        category_orders={"method": frame.method.unique()},  # a method's colour is that of the other temperature
-        color_discrete_sequence=COLOURS,
-    )
-    hover = "%{customdata[0]} · %{customdata[1]}: %{y:.2f}×, τ %{x:.2f}<extra></extra>"
-    figure.update_traces(marker_size=10, hovertemplate=hover)
+    for i, drafter in enumerate(dict.fromkeys(row["drafter"] for row in rows)):  # looks the same at both temperatures
+        here = [row for row in rows if row["drafter"] == drafter and row["temperature"] == temperature]
+        figure.add_scatter(
+            x=[row["tau"] for row in here],
+            y=[row["measured_speedup"] for row in here],
+            customdata=[domain(row["domain"]) for row in here],
+            name=method(drafter),
+            mode="markers",
+            marker={"color": COLOURS[i % len(COLOURS)], "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 10},
+            hovertemplate="%{fullData.name} · %{customdata}: %{y:.2f}×, τ %{x:.2f}<extra></extra>",
+        )
     for cost in (1, 2, 3, 4):  # the names of the lines stand outside the frame, where no mark is
         end, line = min(right, top * cost), {"color": "#94a3b8", "dash": "dot", "width": 1}
         label = {"text": ["", words["cost"].format(value=cost)], "mode": "lines+text", "cliponaxis": False}
@@ -115,7 +114,7 @@ def chart(rows: list[Row], temperature: float) -> Any:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "IBM Plex Sans, ui-sans-serif, system-ui, sans-serif", "size": 13},
-        height=HEIGHT,
+        height=520,  # `methods.css` keeps the place
         margin={"l": 48, "r": 48, "t": 24, "b": 52},
         legend={"orientation": "h", "x": 0, "y": -0.16, "title_text": ""},
         xaxis=axis | {"title_text": words["x"], "range": [0.8, right]},

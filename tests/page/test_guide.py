@@ -32,8 +32,8 @@ def test_figures_and_the_distribution_in_the_common_mistakes_are_computed() -> N
     assert longer in said("A longer draft")
     tokens = expected_tokens(0.8, 4)
     accepted = tokens - 1
-    assert f"{accepted / 4:.0%} of drafted" in said("“Acceptance rate”")
-    assert f"{accepted / tokens:.0%} of emitted" in said("“Acceptance rate”")
+    assert f"{accepted / 4:.0%} of drafted" in said("‘Acceptance rate’")
+    assert f"{accepted / tokens:.0%} of emitted" in said("‘Acceptance rate’")
     assert f"predicts {expected_tokens(accepted / 4, 4):.2f} tokens" in said("Put the logged")
     assert f"the run gives {tokens:.2f}." in said("Put the logged")
     assert f"gives {speedup(0.75, 4, 0.5):.2f}× at K = 4" in said("Half of the layers")

@@ -81,7 +81,7 @@ export function mount(element, props, _watch, _trigger, server) {
 
   const createMistake = (/** @type {string[]} */ [wrong, right, source]) =>
     createFold(
-      [createMark("×", texts.mistakes_words.wrong), wrong],
+      [createMark("×", texts.mistakes_words.wrong), html("q", {}, wrong)],
       html("p", {}, createMark(html("i", { class: "sd-tick" }), texts.mistakes_words.right), right),
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );

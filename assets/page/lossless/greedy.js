@@ -13,6 +13,7 @@ export function createGreedyText(texts, playerTexts, setCheck) {
     const labels = texts.greedy,
       { equal: equalCount, of: length, start: firstShown, gap: logitGap } = certificate.greedy,
       passed = equalCount === length,
+      rest = length - firstShown - certificate.greedy.plain.length,
       differsAt = passed ? -1 : equalCount - firstShown,
       notes = [];
     const createTokens = (/** @type {string[]} */ pieces, /** @type {boolean} */ isSpeculative) =>
@@ -35,7 +36,7 @@ export function createGreedyText(texts, playerTexts, setCheck) {
                   : labels.after,
           ),
         ),
-        firstShown + pieces.length < length ? " …" : null,
+        rest > 0 && fillText(labels.rest, { n: rest }),
       );
     if (logitGap !== null)
       notes.push(

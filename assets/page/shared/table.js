@@ -41,7 +41,9 @@ export function mount(/** @type {HTMLElement} */ element, /** @type {Props} */ p
 
   function createCell(/** @type {Cell} */ cell, /** @type {number} */ i) {
     const value = numberOf(cell),
-      node = html(i ? "td" : "th", { class: classOf(i), scope: i ? null : "row" }, formatValue(value, i));
+      [text, line] = formatValue(value, i).split("\n"),
+      node = html(i ? "td" : "th", { class: classOf(i), scope: i ? null : "row" }, text);
+    if (line) node.append(html("small", {}, line));
     if (i === (state.column || 1)) node.dataset.now = "";
     if (even !== null && typeof value === "number") node.append(createSpan(cell, i));
     return tint(node, cell, i);

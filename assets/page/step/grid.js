@@ -20,7 +20,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
       replaced = isReplaced ? states.indexOf("rejected") : -1, // the target's token stands in its column
       hotClass = (/** @type {number} */ node) => (node === view.step || node === replaced ? " sd-hot" : "");
     const label = (/** @type {string} */ name, /** @type {string} */ sub, figure = "") =>
-        html("div", { class: "sd-rl" }, name, html("small", {}, sub), html("small", {}, figure)),
+        html("div", { class: "sd-rl" }, html("span", {}, name, html("small", {}, sub)), html("small", {}, figure)),
       cell = (/** @type {string} */ cls, /** @type {Child[]} */ ...inner) =>
         html("div", { class: "sd-cell " + cls }, inner);
     part.grid.style.setProperty("--n", String(nodes.length + 1));
@@ -34,10 +34,7 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           html("span", {}, cycle.served ? texts.served.no_q : formatChance(cycle.drafts[node].q)),
         ),
       ),
-      cell(
-        "sd-ghost",
-        nodes.length && !cycle.tree && targetToken && (isReplaced || !showsTarget) && html("span", {}, labels.if_all),
-      ),
+      cell("sd-ghost", nodes.length && !cycle.tree && targetToken && html("span", {}, labels.if_all)),
       label(labels.target, labels.target_sub, view.notation === "plain" ? notation.q_short : notation.p_short),
       html(
         "div",
@@ -47,8 +44,8 @@ export function createGrid(page, { listNodes, isRevealed, createNodeChip, create
           rows: states.filter((state) => state !== "out").length + 1,
         }),
       ),
-      ...nodes.map((node) => cell("sd-places" + hotClass(node), hasPassed && chanceOf(node))),
-      cell("sd-places", hasPassed && likeliestAfter(nodes)),
+      ...nodes.map((node) => cell("sd-places" + hotClass(node), chanceOf(node))),
+      cell("sd-places", likeliestAfter(nodes)),
       label(
         labels.verdict,
         verdict.rule === BLOCK_VERIFICATION

@@ -55,7 +55,7 @@ export function createOpening({ texts, part, settings, widths }, { machines, mod
       v: toFixed(settings.v),
     };
     const width = widths.wall,
-      left = width > 480 ? 150 : 0,
+      left = width > 480 ? 110 : 0,
       right = left ? 150 : 4, // for the time of a pass and its tokens
       groupHeight = left ? 50 : 68,
       offsetY = left ? 0 : 18,
