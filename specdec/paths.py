@@ -43,7 +43,7 @@ def read_prompts(path: Path) -> list[Any]:
     """Read a prompt a line, or lines of JSON with `prompt` or with `messages`. Raises OSError, and Refused for none."""
     prompts = list[Any]()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise Refused(f"{path} is no text in UTF-8: {error}") from error
     for number, line in enumerate(lines, start=1):
@@ -53,6 +53,8 @@ def read_prompts(path: Path) -> list[Any]:
         try:
             entry = json.loads(line)
             prompts.append(entry["messages"] if "messages" in entry else entry["prompt"])
+            if not isinstance(prompts[-1], str | list):
+                raise ValueError
         except (ValueError, LookupError) as error:
             raise Refused(f"{path}, line {number}: JSON needs `prompt` or `messages`") from error
     if not prompts:

@@ -113,6 +113,8 @@ def doctor(
     own = read_prompts(prompts) if prompts else []
     if save is not None:
         check_writable(save)
+    if fix and not Path(draft).is_dir():
+        raise Refused("--fix writes into the head's folder: download the head, and name its folder")
     from ..engine import Engine
     from ..families import doctor, hub
 

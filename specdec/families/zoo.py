@@ -249,14 +249,15 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
 
     Of two with the same method, the second is called METHOD:FOLDER. Raises Refused for what cannot be loaded.
     """
-    device, drafts = resolve_device(device), drafts or tuple(presets.drafters_of(str(target)))
+    name, device = presets.SEPARATOR.join(map(str, (target, *drafts))), resolve_device(device)
+    drafts = drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
     with hub.reading(target):
         dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(folders_of(folder)[0], device)
     check_memory(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
     with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
-        family = load_target(str(target), folder, computed, device, stored)
+        family = load_target(name, folder, computed, device, stored)
         model, tokenizer = family.target, family.tokenizer
     for source, place in zip(drafts, others, strict=True):
         with hub.reading(source):

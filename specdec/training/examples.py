@@ -6,6 +6,7 @@ A file is a NumPy archive. `tokens` has all texts in a row, without the chat tem
 
 import random
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,13 @@ class Examples:
     @property
     def answer_tokens(self) -> int:
         return int(self.is_answer.sum())
+
+    def chosen(self, one_in: int) -> Numbers:
+        """Choose one of `one_in` texts, at least one, by their tokens: a later call chooses the same among others."""
+        parts = np.split(self.tokens, self.offsets[1:])
+        hashes = np.array([zlib.crc32(part.astype(np.int64).tobytes()) for part in parts])
+        order = np.argsort(hashes, kind="stable")
+        return order[: max(1, int((hashes < 2**32 // one_in).sum()))]
 
     def select(self, which: Numbers) -> "Examples":
         indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])
@@ -115,8 +123,10 @@ def load(paths: Iterable[Path], before: Sequence[int], vocabulary: int, context:
     for path in paths:
         for text, start in zip(*read_file(path, vocabulary), strict=True):
             whole = np.concatenate((begin, text))[:context]
+            answer = np.arange(len(whole)) >= max(len(begin) + start, EARLIEST)
             # Duplicates are dropped: a draft could be measured on a text that it has learned.
-            texts[whole.tobytes()] = whole, np.arange(len(whole)) >= len(begin) + start
+            if answer.any():
+                texts[whole.tobytes()] = whole, answer
     lengths = np.array([len(whole) for whole, _ in texts.values()], dtype=np.int64)
     nothing = begin[:0], begin[:0] > 0
     tokens, answers = (np.concatenate(parts) for parts in zip(nothing, *texts.values(), strict=True))

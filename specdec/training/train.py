@@ -22,7 +22,7 @@ from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from ..paths import read_prompts, write_whole
 from . import examples as example_files
-from .draft_model import DraftModel, LAYERS, WIDTH
+from .draft_model import DraftModel, HEAD_DIM, LAYERS, WIDTH
 from .eagle3 import Eagle3
 from .examples import Batch, Example
 from .loop import fit, TrainingProgress
@@ -73,6 +73,8 @@ def train(
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
     if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
         raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
+    if width % HEAD_DIM:
+        raise Refused(f"the width of a draft model must be a multiple of {HEAD_DIM}, not {width}")
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
     saved, best = read_earlier(out, settings)
@@ -99,7 +101,7 @@ def train(
     if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
         there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES_FOLDER]))}"
         raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
-    held_out = np.arange(len(examples))[::HELD_OUT_EVERY][: MAX_HELD_OUT[kind]]
+    held_out = examples.chosen(HELD_OUT_EVERY)[: MAX_HELD_OUT[kind]]
     train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
     frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
     draft_ids = (saved["model"]["draft_ids"] if saved else frequent).to(device)
@@ -241,6 +243,8 @@ def export_draft(draft: TrainableDraft, family: zoo.Family, out: Path, trained: 
     """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits."""
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}
+    for other in ("model.safetensors", FILE):  # of an earlier call with another method
+        (out / other).unlink(missing_ok=True)
     if isinstance(draft, Eagle3):
         half = {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
         write_folder(out, config | {"dtype": "bfloat16"}, half)
