@@ -140,10 +140,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error. If it is `fatal`, the lane ends. Otherwise it goes on, and this cycle has no draft.
-
-    A drafter fails `at` the start of the target's pass; so does one that reads the prompt after that pass, in cycle 0.
-    """
+    """An error. If it is `fatal`, the lane ends. Otherwise it goes on, and this cycle has no draft."""
 
     lane: str
     cycle: int
@@ -163,9 +160,8 @@ FinishReason = Literal["length", "end", "stop", "context", "failed"]
 class Finished:
     """The end of a lane. `prefill` (to the first token), `draft`, `verify` and `other` (all other work) are seconds.
 
-    On a GPU `prefill` also has the drafter's pass over the prompt, which follows the first token there. `eager` is the
-    reason why a lane on a GPU ran without captured graphs. `drafted` and `accepted` are a server's sums over the run,
-    if it does not report single cycles.
+    `eager` is the reason why a lane on a GPU ran without captured graphs. `drafted` and `accepted` are a server's sums
+    over the run, if it does not report single cycles.
     """
 
     lane: str

@@ -24,7 +24,7 @@ class DraftError(ValueError):
 
 
 class HostExecutor:
-    """Runs a task on a CPU or GPU. The drafter reads the prompt in the prefill; in `gpu/runner.py`, only in cycle 1."""
+    """Runs a task on a CPU or GPU."""
 
     def __init__(
         self,
@@ -58,13 +58,12 @@ class HostExecutor:
         rows = probabilities(logits, task.params)
         verdict = task.rule.verify(proposal, rows, self.sampler)
         cache.keep(len(tokens), verdict.path)  # removes drafts off this path
-        verify_s = time.perf_counter() - start
-        prefill_s = 0.0
         # Heads read the prompt with the target's states. A draft needs room for it and for the target's own tokens.
         if is_prefill and self.task.k and len(tokens) + 2 < self.limit:
-            _, prefill_s, failure = attempt(self.drafter.read_prompt, tokens)
+            _, _, failure = attempt(self.drafter.read_prompt, tokens)
+        verify_s = time.perf_counter() - start
         details = partial(describe.verification, proposal, rows, verdict, task.piece)
-        return CycleResult(proposal, verdict, details, draft_s, verify_s, prefill_s, failure)
+        return CycleResult(proposal, verdict, details, draft_s, verify_s, failure)
 
     def prefill_in_chunks(self, tokens: Sequence[int]) -> None:
         """Read a long prompt but its last chunk, always in the same chunks, because others can round differently."""

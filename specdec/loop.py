@@ -103,7 +103,6 @@ class Transcript:
         )
 
     def add_seconds(self, cycle: CycleResult) -> None:
-        self.seconds["prefill"] += cycle.prefill_s
         self.seconds["draft"] += cycle.draft_s
         self.seconds["verify" if self.cycle else "prefill"] += cycle.verify_s
 
@@ -179,7 +178,6 @@ def _run(task: Task, executor: Executor) -> Generator[Event, None, None]:
                 with watch, torch_threads(task.resources.threads), torch.inference_mode():
                     cycle = executor.cycle(tokens, k)
                 transcript.add_seconds(cycle)
-                start += cycle.prefill_s if number else 0.0  # in the prefill, the drafter reads the prompt last
                 drafted = start + cycle.draft_s
                 verified = drafted + cycle.verify_s
                 if cycle.failure:

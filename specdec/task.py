@@ -45,8 +45,7 @@ class CycleResult:
     verdict: Verdict
     describe: Callable[[Sampler | None], Details]  # without noise: `positions` alone, without distributions
     draft_s: float
-    verify_s: float  # the target's pass, and the judgement of its rows
-    prefill_s: float = 0.0  # the drafter's pass over the prompt: after the target's, or before the first draft
+    verify_s: float  # the target's pass and the judgement of its rows; in the prefill, also the drafter's pass
     failure: str = ""  # the reason, if the drafter failed
 
 

@@ -23,7 +23,7 @@ from specdec.proof.enumeration import output_distribution, total_variation
 from specdec.proof.toys import LoopCase, TableModel
 from specdec.rules import SampleAndMatch, SharedNoise
 from specdec.sampling import probabilities, RandomSampler, Sampler, SharedNoiseSampler
-from specdec.task import CycleResult, Task
+from specdec.task import Task
 from specdec.traces.audit import audit
 from specdec.traces.cycle import lost_drafts
 from specdec.traces.file import Trace, TraceHeader
@@ -100,17 +100,6 @@ def test_a_stop_string_across_tokens_and_cycles() -> None:
 def test_a_prompt_that_cannot_run_is_refused_with_advice(prompt: tuple[int, ...]) -> None:
     with pytest.raises(Refused, match=r"Type|Shorten"):
         generate(task(prompt=prompt))
-
-
-def test_a_drafters_pass_over_the_prompt_comes_before_its_draft() -> None:
-    class LateReader(HostExecutor):
-        def cycle(self, tokens: Sequence[int], k: int) -> CycleResult:
-            return replace(super().cycle(tokens, k), prefill_s=100.0 if k else 0.0)
-
-    events = list(generate(one := task(), LateReader(one)))
-    drafts = only(events, Drafted)
-    assert drafts and all(event.start >= 100.0 for event in drafts)
-    assert isinstance(end := events[-1], Finished) and end.prefill >= 100.0 * len(drafts)
 
 
 def test_a_run_says_how_deep_its_drafter_can_draft() -> None:

@@ -34,7 +34,6 @@ class LaneStats:
     judged_at: list[int] = field(default_factory=list)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
-    late_prefill_seconds: float = 0.0  # of the drafter's pass over the prompt, if a cycle after the first token has it
     verify_seconds: list[float] = field(default_factory=list)  # of passes with a draft
     step_seconds: list[float] = field(default_factory=list)  # of passes without a draft
     seconds: float = 0.0  # on the lane's clock, to the last token
@@ -59,7 +58,6 @@ class LaneStats:
                 stats.drafted += len(event.tokens)
                 stats.depths.append(Tree(parents).max_depth)
                 stats.draft_seconds += event.end - event.start
-                stats.late_prefill_seconds += event.start - stats.seconds
             elif isinstance(event, Verified):
                 verified = event
                 if event.cycle > 0:
@@ -187,10 +185,7 @@ class Comparison:
 
     @property
     def overhead(self) -> float | None:
-        """o, the mean time of a cycle outside drafting and the target's pass: the engine's own time.
-
-        On a GPU it has a share of the drafter's pass over the prompt, which is in cycle 1 (`late_prefill_seconds`).
-        """
+        """o, the mean time of a cycle outside drafting and the target's pass: the engine's own time."""
         spec = self.speculative
         if not self.step or not spec.depths or not spec.cycles:
             return None

@@ -115,7 +115,6 @@ class CudaExecutor:
             functools.partial(self.describe, record),
             runner.draft_seconds if k else 0.0,
             runner.verify_seconds,
-            runner.prefill_seconds,
             "DraftError: the draft's logits are not finite" if k and not record.sound else "",
         )
 

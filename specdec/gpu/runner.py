@@ -21,7 +21,7 @@ from .accept import accept, draw, HEAD, numbers, packed, ratio, Record, Test
 from .drafting import Draft, look_up, Text
 from .graphs import aligned, bucket_for, Graphs, StaticDecoder
 
-MOMENTS = ("start", "prefilled", "drafted", "verified", "copied")  # of a cycle, in this order
+MOMENTS = ("start", "drafted", "verified", "copied")  # of a cycle, in this order
 
 
 class HostEvent:
@@ -82,20 +82,16 @@ class DeviceRunner:
         self._marks: dict[str, Any] = {moment: new_mark() for moment in MOMENTS}
         self.graphs = Graphs(device)
         self.syncs = 0  # how often the host has waited for the device
-        self.prefill_seconds = self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
+        self.draft_seconds = self.verify_seconds = 0.0  # times of the last cycle
         self._host_length = 0
-        self._unread: Sequence[int] | None = None  # the prompt, until the draft has read it
         self._seen = 0  # how many tokens of the text the draft has read
 
     @torch.inference_mode()
     def begin(self, prompt: Sequence[int], end: int, seed: int) -> Record:
-        """Prefill the target, and draw the first of at most `end` tokens, before the draft has read the prompt.
-
-        The first cycle that drafts begins with that, so that the first token comes sooner than on the host.
-        """
+        """Prefill the target, then the draft if it can follow, and draw the first token of a text of at most `end`."""
         if not 0 < len(prompt) < end <= self.capacity:
             raise ValueError(f"a prompt of {len(prompt)} and a text of {end} tokens do not fit {self.capacity}")
-        for moment in MOMENTS[:3]:
+        for moment in MOMENTS[:2]:
             self._marks[moment].record()
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
         self.length.fill_(len(prompt))
@@ -103,8 +99,10 @@ class DeviceRunner:
         self.sound.fill_(True)
         self.limit.fill_(0)
         self.numbers.copy_(numbers(seed, len(self.numbers), self.k))
-        self._host_length, self._unread = len(prompt), prompt
+        self._host_length = self._seen = len(prompt)
         self._judge(self.target.prefill(prompt), self.drafted[:0], None)
+        if self.steps is not None and len(prompt) + 2 < end:
+            self.steps.prefill(prompt)
         return self._read(0)
 
     @torch.inference_mode()
@@ -124,7 +122,6 @@ class DeviceRunner:
         k = self.k if k is None else k
         self._marks["start"].record()
         self._catch_up(k)
-        self._marks["prefilled"].record()
         *draft, verify = self._plan(self._bucket(self._host_length, k), k)
         for key, step in draft:
             self.graphs.run(key, step, self.length)
@@ -133,12 +130,9 @@ class DeviceRunner:
         return self._read(k)
 
     def _catch_up(self, k: int) -> None:
-        """Let the draft read what it lacks before its first step: the prompt, and tokens of cycles with K = 0."""
+        """Let the draft read what it lacks before its first step: tokens of cycles with K = 0."""
         if self.steps is None or k == 0:
             return
-        if self._unread is not None:
-            self.steps.prefill(self._unread)
-            self._seen, self._unread = len(self._unread), None
         needed = self._host_length - self.steps.reach
         if self._seen < needed:
             self.steps.catch_up(self._seen, needed, self._bucket(self._host_length, k))
@@ -217,5 +211,5 @@ class DeviceRunner:
         self._host_length += record.accepted + 1
         *marks, _ = self._marks.values()
         seconds = (begin.elapsed_time(end) / 1e3 for begin, end in pairwise(marks))
-        self.prefill_seconds, self.draft_seconds, self.verify_seconds = seconds
+        self.draft_seconds, self.verify_seconds = seconds
         return record

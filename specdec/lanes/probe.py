@@ -159,16 +159,10 @@ def measure_costs(family: Family, name: str, report: Report = lambda done, total
     return Costs(
         round(per_level, 4),
         tuple(round(cost, 4) for cost in interpolate(pass_costs)),
-        round(median(map(lasting_overhead, comparisons)), 4),
+        round(median(comparison.overhead or 0.0 for comparison in comparisons), 4),
         round(max(0.0, sampling / deepest), 4),
         round(fixed, 4),
     )
-
-
-def lasting_overhead(run: Comparison) -> float:
-    """Return the overhead of a cycle without the drafter's pass over the prompt, which is in cycle 1 on a GPU."""
-    late = run.speculative.late_prefill_seconds / max(1, run.speculative.cycles)
-    return max(0.0, (run.overhead or 0.0) - late / (run.step or 1.0))
 
 
 def events_of(family: Family, name: str, k: int, text: str = TEXT, params: SamplingParams = GREEDY) -> list[Event]:

@@ -11,7 +11,6 @@ from specdec.cli.render import BUSY, describe_run
 from specdec.events import Committed, Drafted, Finished, Position, Started, Verified
 from specdec.figures import machine
 from specdec.figures.stats import Comparison, interval, LaneStats, pooled_alpha, repetition
-from specdec.lanes.probe import lasting_overhead
 from specdec.paths import ASSETS
 from specdec.traces.file import live_header, Trace
 from tests import nodejs
@@ -59,14 +58,6 @@ def test_the_speedup_and_its_account() -> None:
     assert comparison.overhead == pytest.approx(0.0, abs=1e-9)
     # 1 + 2/3 + 1/3 + 1/3 + 1/3 tokens for 4·0.1 + 1.2 steps
     assert comparison.accounted_speedup == pytest.approx(8 / 3 / 1.6)
-
-
-def test_the_drafters_pass_over_the_prompt_is_no_lasting_overhead_where_it_is_in_cycle_1() -> None:
-    ours = [*cycle("speculative", 0, 0.0, [], 1, 0, 0.010), *cycle("speculative", 1, 0.019, [A, R], 3, 0.004, 0.012)]
-    comparison = Comparison.from_events([*ours, *cycle("speculative", 2, 0.035, [A], 5, 0.004, 0.012), *PLAIN])
-    assert comparison.overhead == pytest.approx(0.9 / 2)
-    assert lasting_overhead(comparison) == pytest.approx(0.0, abs=1e-9)
-    assert comparison.accounted_speedup == pytest.approx(comparison.measured_speedup)
 
 
 def test_cycles_without_a_draft_are_in_the_account() -> None:

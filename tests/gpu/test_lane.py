@@ -286,7 +286,7 @@ def test_the_host_waits_once_a_cycle(kind: str, make: Callable[..., Task], depth
 
 
 @pytest.mark.parametrize("kind", ["like", "eagle3"])
-def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, monkeypatch) -> None:
+def test_the_draft_reads_the_prompt_in_the_prefill(kind: str, monkeypatch) -> None:
     form = drafting.DraftModelSteps if kind == "like" else drafting.Eagle3Steps
     told, prefill = list[str](), form.prefill
 
@@ -298,7 +298,7 @@ def test_the_first_token_is_told_before_the_draft_reads_the_prompt(kind: str, mo
     monkeypatch.setattr(form, "prefill", read)
     for event in on_device(task(kind, details=False)):
         told.append(type(event).__name__)
-    assert told.index("Committed") < told.index("read") < told.index("Drafted")
+    assert told.index("Started") < told.index("read") < told.index("Committed")
     assert isinstance(event, Finished) and event.prefill > 0.2
     short = list(on_device(task(kind, params=replace(WARM, max_tokens=1))))
     assert told.count("read") == 1 and isinstance(short[-1], Finished)  # a text of one token needs no draft
