@@ -31,6 +31,7 @@ class Text:
 
     tokens: Tensor  # [capacity + K + 1, rounded up]
     length: Tensor  # [1]; at least 2 when a draft begins
+    prompt_end: Tensor  # [1]: the index after the prompt, without what a chat template adds behind it
     drafted: Tensor  # [K], the current draft
     target: StaticDecoder
     depth: int  # K: a cycle adds at most K + 1 tokens
@@ -177,12 +178,13 @@ class Draft:
     source: Any = None
     taps: tuple[int, ...] = ()
     exit_layer: int = 0
+    around: tuple[int, int] = (0, 0)  # see `CopyingDrafter`
 
 
 # Class of drafter -> its draft of at most `k` tokens. Other classes, also subclasses, draft on the host.
 DRAFTS: dict[type, Callable[[Any, int], Draft]] = {
     NoDrafter: lambda drafter, k: Draft(0),
-    PromptLookupDrafter: lambda drafter, k: Draft(k),
+    PromptLookupDrafter: lambda drafter, k: Draft(k, around=drafter.around),
     DraftModelDrafter: lambda drafter, k: Draft(k, DraftModelSteps, drafter.model),
     EarlyExitDrafter: lambda drafter, k: Draft(k, EarlyExitSteps, exit_layer=drafter.view.exit_layer),
     MedusaDrafter: lambda drafter, k: Draft(k, MedusaSteps, drafter.heads, drafter.heads.taps),
@@ -200,13 +202,16 @@ def draft_of(drafter: Drafter, k: int) -> Draft:
     return DRAFTS[type(inner) if k else NoDrafter](inner, k)
 
 
-def look_up(text: Text, bucket: int) -> tuple[Tensor, Tensor]:
+def look_up(text: Text, bucket: int, around: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Draft as `PromptLookupDrafter` does: copy what follows an earlier occurrence of the last 3, 2 or 1 tokens.
 
     Returns the copied tokens [K], and whether the last token occurs earlier at all, bool [1].
     """
-    tokens, length = text.tokens[:bucket], text.length
-    ends = torch.arange(bucket, device=tokens.device)
+    before, after = around
+    ends = torch.arange(bucket, device=text.tokens.device)
+    places = ends + before
+    places += after * (places >= text.prompt_end)  # of the text without the template's tokens
+    tokens, length = text.tokens[places.clamp(max=len(text.tokens) - 1)], text.length - before - after
     same = ends < length
     score = torch.zeros_like(ends)  # length of the match that ends before each index
     for n in range(1, MAX_NGRAM + 1):

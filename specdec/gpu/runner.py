@@ -64,7 +64,8 @@ class DeviceRunner:
         self.text = torch.zeros(size, dtype=torch.long, device=device)
         self.length, self.end, self.limit = (torch.zeros_like(self.text[:1]) for _ in range(3))  # limit: usable drafts
         self.drafted = torch.zeros_like(self.text[:k])
-        self._text_state = Text(self.text, self.length, self.drafted, self.target, k)
+        self.prompt_end, self.around = torch.zeros_like(self.length), draft.around
+        self._text_state = Text(self.text, self.length, self.prompt_end, self.drafted, self.target, k)
         self.steps = draft.steps(self._text_state, draft.source) if draft.steps else None
         self.numbers = torch.zeros(size, 1 + 2 * k, dtype=torch.float64, device=device)  # random, a row per text length
         self.sound = torch.ones(1, dtype=torch.bool, device=device)  # whether the draft's logits are finite
@@ -95,6 +96,7 @@ class DeviceRunner:
             self._marks[moment].record()
         self.text[: len(prompt)] = torch.tensor(prompt, device=self.text.device)
         self.length.fill_(len(prompt))
+        self.prompt_end.fill_(len(prompt) - self.around[1])
         self.end.fill_(end)
         self.sound.fill_(True)
         self.limit.fill_(0)
@@ -153,7 +155,7 @@ class DeviceRunner:
     def _draft(self, bucket: int, k: int) -> None:
         self.limit.copy_((self.end - self.length - 1).clamp(min=0, max=k))  # no drafts beyond the end
         if self.steps is None:
-            drafted, exists = look_up(self._text_state, bucket)
+            drafted, exists = look_up(self._text_state, bucket, self.around)
             self.drafted.copy_(drafted)
             self.limit.mul_(exists)
             return

@@ -18,6 +18,7 @@ from specdec.drafters.base import ChainDrafter
 from specdec.drafters.draft_model import DraftModelDrafter
 from specdec.drafters.early_exit import EarlyExitDrafter
 from specdec.drafters.medusa import MedusaDrafter
+from specdec.drafters.prompt_lookup import PromptLookupDrafter
 from specdec.events import Committed, Distribution, Drafted, Event, Failed, Finished
 from specdec.gpu import drafting, lane
 from specdec.gpu.drafting import draft_of
@@ -270,6 +271,14 @@ def test_the_end_of_a_run_says_why_there_were_no_graphs(monkeypatch) -> None:
     for module in (lane, race):
         monkeypatch.setattr(module, "target_of", lambda task: SimpleNamespace(device="cuda"))
     assert end(race.run_task(task("like"))) == "only our own decoder runs on the device"
+
+
+@pytest.mark.parametrize("around", [(0, 0), (3, 0), (0, 4), (3, 4), (8, 8)])
+def test_a_templates_tokens_are_not_copied(around: tuple[int, int]) -> None:
+    for prompt in ((1, 2, 3, 9, 1, 2, 7, 5, 2, 3, 8, 1, 2, 4, 6, 1, 2, 3), tuple(prompt_of("lookup", 3))):
+        one = task("lookup", 6, prompt=prompt, params=GREEDY, drafter=PromptLookupDrafter(around), details=False)
+        ours = list(loop.generate(replace(one, drafter=PromptLookupDrafter(around)), HostExecutor(one, table(one))))
+        assert [told(event, nearly) for event in on_device(one)] == [told(event, nearly) for event in ours]
 
 
 @pytest.mark.parametrize("make", [task, pytest.param(adapted, marks=pytest.mark.long)])
