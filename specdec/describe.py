@@ -50,26 +50,25 @@ def positions(
 def with_distributions(
     positions: Iterable[Position], proposal: Proposal, rows: Tensor, verdict: Verdict, piece: Piece, noise: Sampler
 ) -> Iterator[Position]:
-    """Add the distributions of each position; after a rejection, also with the target's own token.
-
-    The residual is norm(max(0, w p - q)), where only a block has w < 1. Without coins, and in a block that is never
-    accepted, there is none.
-    """
-    by_coins, by_block = nodes_with_coin(verdict), any(trial.h is not None for trial in verdict.trials)
-    block, chances = BlockVerification().weigh(proposal, rows) if is_chain(proposal.parents) else ([], [])
+    """Add the distributions of each position; after a rejection, also with the target's own token."""
+    tested = tested_nodes(verdict)
+    _, chances = BlockVerification().weigh(proposal, rows) if is_chain(proposal.parents) else ([], [])
     for position, q in zip(positions, proposal.distributions(rows), strict=True):
         node, token = position.node, position.token
-        p, w = row_under_test(proposal, rows, node, by_coins), block[node] if by_block else float(bool(by_coins))
+        p = row_under_test(proposal, rows, node, tested)
         draw = partial(noise.categorical, key=("own", proposal.tree.depth(node) - 1))
         replacement = {verdict.token} if position.status == "rejected" else set()
-        shown, rest = {*likeliest(p), *likeliest(q), token} | replacement, residual(w * p, q, token) if w else None
+        shown, rest = {*likeliest(p), *likeliest(q), token} | replacement, None
+        if verdict.weights and verdict.weights[node]:
+            probs = residual(verdict.weights[node] * p, q, token)
+            rest = distribution(probs, piece, {*likeliest(probs)} | replacement, draw(probs))
         yield replace(
             with_siblings(position, proposal, rows),
             overlap=round(overlap(p, q), 7),
             target=distribution(p, piece, shown, draw(p)),
             draft=distribution(q, piece, shown),
-            residual=None if rest is None else distribution(rest, piece, {*likeliest(rest)} | replacement, draw(rest)),
-            block=chances[node] if chances and not by_block else None,
+            residual=rest,
+            block=chances[node] if chances and position.h is None else None,
         )
 
 
@@ -78,17 +77,18 @@ def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Tria
     trials = {trial.node: trial for trial in verdict.trials}
     for node, token in enumerate(proposal.tokens):
         if node not in trials:
-            p = row_under_test(proposal, rows, node, nodes_with_coin(verdict))
+            p = row_under_test(proposal, rows, node, tested_nodes(verdict))
             trials[node] = Trial(node, token, float(p[token]), proposal.q_of(node), None, False)
     return [trials[node] for node in range(len(proposal))]
 
 
-def nodes_with_coin(verdict: Verdict) -> set[int]:
-    return {trial.node for trial in verdict.trials if trial.u is not None}
+def tested_nodes(verdict: Verdict) -> set[int]:
+    """Return the nodes whose rejection would change p for their later siblings."""
+    return {trial.node for trial in verdict.trials} if verdict.weights else set()
 
 
-def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]) -> Tensor:
-    """Return p [V] in the trial of `node`: the target's row, or the residual after its earlier siblings in `judged`.
+def row_under_test(proposal: Proposal, rows: Tensor, node: int, tested: set[int]) -> Tensor:
+    """Return p [V] in the trial of `node`: the target's row, or the residual after its earlier siblings in `tested`.
 
     Each rejected sibling turns p into norm(max(0, p - q)), with the sibling's own q: multi-step speculative sampling of
     SpecInfer (arXiv 2305.09781, section 4.3).
@@ -97,7 +97,7 @@ def row_under_test(proposal: Proposal, rows: Tensor, node: int, judged: set[int]
     for sibling in proposal.tree.children(proposal.parents[node]):
         if sibling >= node:
             break
-        if sibling in judged:
+        if sibling in tested:
             p = residual(p, proposal.q(sibling), proposal.tokens[sibling])
     return p
 

@@ -72,7 +72,7 @@ class BlockVerification(Rule, facts=RULE_FACTS["block"]):
         kind: Kind = "bonus" if length == n else "resampled"
         trials = (Trial(i, tokens[i], p[i], q[i], coins.get(i), i < length, chances[i]) for i in range(n))
         token = sampler.categorical(distribution, ("own", length))
-        return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution=distribution)
+        return Verdict(tuple(range(length)), token, kind, tuple(trials), distribution, tuple(weights[:n]))
 
     def weigh(self, proposal: Proposal, rows: Tensor) -> tuple[list[float], list[float]]:
         """Return the weights w_0 … w_n of a chain's beginnings, and their chances h_1 … h_n."""

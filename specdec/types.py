@@ -218,7 +218,8 @@ class Trial:
 class Verdict:
     """The accepted path, and the target's own `token`, which every cycle adds after the path.
 
-    `token` was drawn from `distribution` or, if that is None, from the target's row after the path.
+    `token` was drawn from `distribution` or, if that is None, from the target's row after the path. After a rejection
+    of token i, it is drawn from the residual norm(max(0, w p - q)) with w = `weights[i]`, if the rule uses residuals.
     """
 
     path: tuple[int, ...]
@@ -226,6 +227,7 @@ class Verdict:
     kind: Kind
     trials: tuple[Trial, ...]
     distribution: "Tensor | None" = field(default=None, compare=False)  # [V]
+    weights: tuple[float, ...] = ()
 
     def emitted(self, proposal: Proposal) -> list[int]:
         """Return the tokens that this cycle adds to the text."""

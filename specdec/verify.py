@@ -62,7 +62,7 @@ class RejectionSampling(Rule, facts=RULE_FACTS["rejection"]):
             else:
                 token = self.own_token(p, proposal, node, sampler)
                 kind: Kind = "resampled" if children else "bonus"
-                return Verdict(tuple(path), token, kind, tuple(trials), distribution=p)
+                return Verdict(tuple(path), token, kind, tuple(trials), p, (1.0,) * len(proposal))
 
     def row(self, rows: Tensor, node: int) -> Tensor:
         return rows[node + 1]

@@ -81,7 +81,7 @@ class BlockHead:
         """Round matrices to `stored`, except lookup tables. Raises ValueError if `weights` do not fit `target`."""
         weights = {name: tensor for name, tensor in weights.items() if not name.startswith(IGNORED)}
         self.draft_vocabulary = draft_vocabulary(weights, target)
-        outputs = len(self.draft_vocabulary)
+        outputs = self.draft_vocabulary.count
         if MAP not in weights:  # further rows are padding
             weights |= {name: weights[name][:outputs] for name in (COPIES[1], W2) if name in weights}
         config, width = replace(layout.config, qk_norm=True), target.width

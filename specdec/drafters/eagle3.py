@@ -73,7 +73,7 @@ class Eagle3Head:
         weights = with_output_matrix(weights, target)
         width = target.width
         self.draft_vocabulary = draft_vocabulary(weights, target)
-        shapes = head_tensors(config, weights, width, len(taps), len(self.draft_vocabulary))
+        shapes = head_tensors(config, weights, width, len(taps), self.draft_vocabulary.count)
         check_tensors({name: weights[name] for name in weights if name not in OPTIONAL}, shapes)
         embedding, fc = weights.get("embed_tokens.weight", target.embedding), weights["fc.weight"].float()
         norms = [weights[f"fc_norm.{i}.weight"] for i in range(len(taps)) if f"fc_norm.{i}.weight" in weights]
@@ -133,7 +133,7 @@ class Eagle3Head:
 
     def candidates(self, states: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
         """Return log-probabilities and ids of the `count` likeliest tokens after each state [n, hidden]."""
-        best = self.logits(states).float().log_softmax(-1).topk(min(count, len(self.draft_vocabulary)))
+        best = self.logits(states).float().log_softmax(-1).topk(min(count, self.draft_vocabulary.count))
         return best.values.tolist(), self.draft_vocabulary.target_ids(best.indices).tolist()
 
 

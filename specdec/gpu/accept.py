@@ -108,7 +108,7 @@ class Record:
         judged = zip(self.drafted[: n + 1], self.p, self.q, self.u, strict=False)
         trials = tuple(Trial(i, token, p, q, u, i < n) for i, (token, p, q, u) in enumerate(judged))
         kind: Kind = "resampled" if n < len(self.drafted) else "bonus"
-        return Verdict(tuple(range(n)), self.token, kind, trials, distribution=distribution)
+        return Verdict(tuple(range(n)), self.token, kind, trials, distribution, (1.0,) * len(self.drafted))
 
     def proposal(self, distributions: Tensor | None = None) -> Proposal:
         return Proposal(self.drafted, tuple(range(-1, len(self.drafted) - 1)), distributions)

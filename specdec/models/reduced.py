@@ -29,7 +29,8 @@ class DraftVocabulary:
     ids: Tensor | None = None  # [V of the draft]: the target's id of each token; None: the same
     size: int = 0  # of the target's vocabulary
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
         return self.size if self.ids is None else len(self.ids)
 
     def target_ids(self, indices: Tensor) -> Tensor:

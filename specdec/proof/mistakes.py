@@ -93,7 +93,8 @@ class BonusAfterRejection(RejectionSampling):
         if len(proposal) == 0 or verdict.kind == "bonus" or len(verdict.path) != len(proposal) - 1:
             return verdict
         bonus = sampler.categorical(rows[-1], ("own", len(proposal) + 1))
-        return LongVerdict(verdict.path, verdict.token, verdict.kind, verdict.trials, verdict.distribution, (bonus,))
+        facts = verdict.path, verdict.token, verdict.kind, verdict.trials, verdict.distribution, verdict.weights
+        return LongVerdict(*facts, extra=(bonus,))
 
 
 class ArgmaxDraft(DraftModelDrafter):
