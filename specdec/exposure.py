@@ -44,7 +44,7 @@ class Host:
 
     @classmethod
     def from_environment(cls) -> "Host":
-        is_public = os.environ.get("SPECDEC_PUBLIC") or SPACE in os.environ
+        is_public = os.environ.get("SPECDEC_PUBLIC", "") not in ("", "0") or SPACE in os.environ
         names = os.environ.get("SPECDEC_PAIRS")
         pairs = None if names is None else tuple(name.strip() for name in names.split(","))
         return cls("public" if is_public else "own", os.environ.get("SPECDEC_PAIR", "").strip(), pairs)

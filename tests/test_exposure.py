@@ -25,6 +25,8 @@ def test_where_the_page_listens_says_who_can_reach_it(host: str, row: str) -> No
         (["--class"], {}, "class"),
         (["--host", "0.0.0.0", "--public"], {}, "public"),
         (["--class"], {"SPACE_ID": "somebody/specdec"}, "public"),
+        ([], {"SPECDEC_PUBLIC": "0"}, "own"),
+        ([], {"SPECDEC_PUBLIC": "1"}, "public"),
     ],
 )
 def test_the_command_line_says_it_before_the_page_is_built(
