@@ -69,7 +69,7 @@ export function createHeading(texts, root, part, view) {
       texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "discarded"],
     );
     part.swatches.hidden = isServed(view.run);
-    const { odds } = texts.foot, // what the foot says of two texts is beside the second, too
+    const { odds } = texts.foot, // the foot begins with it, too
       isOdds = part.other.toggleAttribute("data-odds", part.foot.textContent.startsWith(odds));
     setProperty(
       part.sub1,

@@ -57,7 +57,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     const left = fromMs * drawing.scale,
       { done } = drawing;
     if (done) {
-      done.node.setAttribute("x", Math.max(done.x, left + 12)); // its row is never empty
+      done.node.setAttribute("x", Math.max(done.x, left + 12));
       Object.assign(done, edgesOf(done.node));
     }
     for (const label of drawing.labels) {
