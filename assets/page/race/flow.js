@@ -3,9 +3,8 @@
 
 import { html } from "#page/race/html.js";
 import { createChip } from "#page/race/tokens.js";
-import { fillText, methodOf, nameOf } from "#page/race/text.js";
+import { fillText, nameOf } from "#page/race/text.js";
 import { clamp } from "#page/race/format.js";
-import { startedOf } from "#page/race/run.js";
 
 export const DRAFTED_SHARE = 0.4,
   PASSED_SHARE = 0.7;
@@ -69,8 +68,8 @@ export function chooseFitting(items, roomPx, before, after) {
   return chosen();
 }
 
-/** @param {Part} box @param {PlayerTexts} texts @param {View} view */
-export function createFlow(box, texts, view) {
+/** @param {Part} box @param {PlayerTexts} texts */
+export function createFlow(box, texts) {
   const stage = html("div", { class: "sd-flow", "aria-hidden": "true" });
   let builtCycle = /** @type {Cycle | null} */ (null),
     width = 0,
@@ -98,9 +97,7 @@ export function createFlow(box, texts, view) {
     if (cycle.targetToken) chips.push(createItem(cycle.targetToken, { isTarget: true }));
     const n = cycle.drafts.length,
       label = fillText(n > 1 ? texts.flow.pass : n ? texts.flow.pass_one : texts.flow.alone, { n });
-    const { kind } = methodOf(texts.methods, startedOf(view.run).drafter || ""),
-      draftLabel = kind === "model" ? texts.flow.small : texts.flow.draft,
-      draftBox = html("div", { class: "sd-flowdraft", style: n ? null : "visibility: hidden" }, draftLabel);
+    const draftBox = html("div", { class: "sd-flowdraft", style: n ? null : "visibility: hidden" }, texts.flow.draft);
     // the label is written twice, because its colour differs on the filled and the empty part of the bar
     passBar = html("div", { class: "sd-flowpass" }, html("span", {}, label), (passFill = html("i", {}, label)));
     gainLabel = html(

@@ -69,12 +69,16 @@ export function createHeading(texts, root, part, view) {
       texts.status[started.rule === BLOCK_VERIFICATION ? "late" : "discarded"],
     );
     part.swatches.hidden = isServed(view.run);
+    const { odds } = texts.foot, // the foot begins with it, too
+      isOdds = part.other.toggleAttribute("data-odds", part.foot.textContent.startsWith(odds));
     setProperty(
       part.sub1,
       "textContent",
       isServed(view.run)
         ? fillText(texts.server.plain, { server: formatServerName(models.plain_server || {}) })
-        : texts.lane.plain_sub,
+        : isOdds
+          ? odds
+          : texts.lane.plain_sub,
     );
     if (isServed(view.run))
       setProperty(

@@ -137,6 +137,7 @@ export function createLanes(/** @type {PlayerTexts} */ texts, /** @type {Parts} 
     setUp(node, { role: "button", tabindex: -1 }, []);
     node.prepend(...proseParts(piece, state, node.hasAttribute("data-unnamed")));
     node.classList.add("sd-future");
+    node.toggleAttribute("data-sign", /^\s*[^\p{L}\s]\s*$/u.test(piece));
     const item = { node, state, shownMs, judgedMs, shownState: "future", lane: laneIndex, piece, ...details };
     node.item = item;
     chips.push(item);

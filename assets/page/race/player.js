@@ -56,7 +56,7 @@ function mountPlayer(element, props, watch, trigger) {
       () => trigger ?? null,
       playback.jump,
     );
-  const flow = createFlow(part.flow, texts, view),
+  const flow = createFlow(part.flow, texts),
     paintFinish = createFinish(part.flow, texts, root, () => trigger ?? null),
     drawTimeline = createTimeline(texts, part, view),
     drawBars = createColumnChart(texts, part, view),
@@ -183,12 +183,12 @@ function mountPlayer(element, props, watch, trigger) {
     lanes.paint();
     if (hasChanged) {
       drawnKey = key;
+      part.foot.replaceChildren(...story.footnote());
       heading.paint();
       heading.paintProgress(figures);
       paintMeters(figures, end);
       setProperty(part.why, "textContent", explainSpeed(texts, view.run, view.timeMs));
       part.say.replaceChildren(...story.momentSentence(figures, moving));
-      part.foot.replaceChildren(...story.footnote());
       view.chartsStale = true;
       setTimeout(lanes.followNewest);
     }

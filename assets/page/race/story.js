@@ -105,15 +105,8 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       greedy = started && started.params && started.params.temperature === 0;
     const rule = started ? started.rule : "",
       drafter = started ? started.drafter : "",
-      method = methodOf(texts.methods, drafter),
-      copied = method.kind === "lookup";
-    const { small, big } = method.kind === "model" ? says.by_model : says.by_other,
-      values = {
-        draft: createMark("rejected", draftWord(lane, cycle, i)),
-        own: targetMark,
-        small,
-        big,
-      };
+      copied = methodOf(texts.methods, drafter).kind === "lookup",
+      values = { draft: createMark("rejected", draftWord(lane, cycle, i)), own: targetMark };
     const reason = greedy
         ? says.rejected_greedy
         : pickText(says.rejected_by, rule) || (copied ? says.rejected_copy : says.rejected),
@@ -271,7 +264,7 @@ export function createStory(texts, view, createNumbersButtons, triggerOf, jump) 
       over = isOver(view.run) && isAtEnd(view),
       { at, compared } = findDivergence(view.run, speculativeOf(view.run), over ? Infinity : view.timeMs);
     if (!params || !compared) return "";
-    const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1 },
+    const counts = { temperature: params.temperature, n: at < 0 ? compared : at + 1, odds: says.odds },
       sampled = params.temperature > 0;
     if (sampled && isServed(view.run)) return fillText(texts.server.odds, counts);
     if (sampled && lossless === false) return fillText(says.lossy, counts);

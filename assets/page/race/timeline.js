@@ -25,8 +25,8 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
   const strip = html("div", { class: "sd-strip" }),
     veil = html("div", { class: "sd-veil" }),
     now = html("div", { class: "sd-nowline" });
-  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], rowPx: number }} */
-  const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], rowPx: ROW_PX };
+  /** @type {{ key: string, scale: number, span: number, close: boolean, labels: any[], done: any, rowPx: number }} */
+  const drawing = { key: "", scale: 1, span: 1, close: true, labels: [], done: null, rowPx: ROW_PX };
 
   function paint(/** @type {number} */ end) {
     const box = part.gantt,
@@ -54,9 +54,14 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
     now.style.transform = `translateX(${x.toFixed(1)}px)`;
     // the veil shrinks towards the right edge of the box, so that it never reaches outside
     veil.style.transform = `scaleX(${clamp(1 - x / width, 0, 1).toFixed(4)})`;
+    const left = fromMs * drawing.scale,
+      { done } = drawing;
+    if (done) {
+      done.node.setAttribute("x", Math.max(done.x, left + 12));
+      Object.assign(done, edgesOf(done.node));
+    }
     for (const label of drawing.labels) {
-      const left = fromMs * drawing.scale,
-        hidden = label.ms > view.timeMs + EPS || (left > 0 && label.left < left) || label.right > left + width;
+      const hidden = label.ms > view.timeMs + EPS || (left > 0 && label.left < left) || label.right > left + width;
       if (label.hidden !== hidden) label.node.style.visibility = hidden ? "hidden" : "visible";
       label.hidden = hidden;
     }
@@ -72,11 +77,11 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       scale = width / span,
       fullWidth = Math.max(width, totalMs * scale),
       height = axisY + 20;
-    Object.assign(drawing, { close: isClose, span, scale, labels: [], rowPx });
+    Object.assign(drawing, { close: isClose, span, scale, labels: [], done: null, rowPx });
     const x = (/** @type {number} */ ms) => ms * scale,
       bars = createBarPaths(),
       revealAt = (/** @type {number} */ ms, /** @type {SVGElement[]} */ ...nodes) =>
-        nodes.forEach((node) => drawing.labels.push({ ms, node, ...edgesOf(node) }));
+        nodes.forEach((node) => drawing.labels.push({ ms, node, x: Number(node.getAttribute("x")), ...edgesOf(node) }));
     for (const [lane, y, isSpeculative] of /** @type {[Lane | undefined, number, boolean][]} */ ([
       [speculative, TOP_PX, true],
       [peer, TOP_PX + rowPx, true],
@@ -94,9 +99,10 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
       svg("desc", {}, describe(speculative, plain)),
       bars.paths((look) => ({ class: look, "stroke-width": 0.5 })),
     );
-    if (!isClose && plain && [speculative, plain].every((lane) => lane.finished)) {
-      const isPlainFirst = plain.endMs < speculative.endMs,
-        [first, last] = isPlainFirst ? [plain, speculative] : [speculative, plain],
+    const [first] = [speculative, plain].filter((lane) => lane?.finished).sort((a, b) => a.endMs - b.endMs);
+    if (first && plain) {
+      const isPlainFirst = first === plain,
+        last = isPlainFirst ? speculative : plain,
         time = formatDuration(first.endMs),
         y = TOP_PX + (isPlainFirst ? (rows - 1) * rowPx : 0) + rowPx / 4;
       const label = [fillText(texts.time.done, { time }), time].find(
@@ -108,6 +114,7 @@ export function createTimeline(/** @type {PlayerTexts} */ texts, /** @type {Part
           svgLine(x(first.endMs) + 4, y, x(last.endMs), y, "sd-ax", { "stroke-dasharray": "2 3" }),
           svgText(x(first.endMs) + 12, y - 5, label, "sd-b"),
         );
+      drawing.done = label && drawing.labels.at(-1);
     }
     chart.append(...drawing.labels.map((label) => label.node), svgLine(0, axisY, fullWidth, axisY, "sd-ax"));
     const ticks = drawTimeAxis(chart, {

@@ -29,8 +29,7 @@ export function placeAtStop(/** @type {Run} */ run, /** @type {Figures} */ figur
 }
 
 /* Returns the headline, the sentence on the clock (or ""), whether the machine was too busy for it, and a bar for each
- * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up; of a stopped
- * run, the tokens. */
+ * lane with the name of its colour. The bars show the time per token, so that their ratio is the speed-up. */
 export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ run) {
   const figures = figuresAt(run, Infinity),
     lanes = /** @type {["speculative" | "plain", Lane, LaneFigures][]} */ (
@@ -42,8 +41,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     labels = texts.finish;
   const perToken = (/** @type {LaneFigures} */ { endMs, tokens }) => endMs / Math.max(1, tokens),
     place = placeAtStop(run, figures),
-    sizeOf = (/** @type {LaneFigures} */ totals) => (place ? totals.written : perToken(totals)),
-    largest = Math.max(...lanes.map(([, , totals]) => sizeOf(totals))),
+    largest = Math.max(...lanes.map(([, , totals]) => perToken(totals))),
     isEqualLength = lanes.every(([, , { tokens }]) => tokens === figures.speculative.tokens),
     busy = wasMachineBusy(run),
     inactive = isInactive(run, figures),
@@ -51,7 +49,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     isLoss = outcome === "slower",
     fill = inactive || outcome === "even" || (isLoss && busy) ? "line-2" : isLoss ? "rejected" : "accepted";
   const barTextOf = (/** @type {Lane} */ lane) =>
-    place ? labels.alone : serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
+    serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
     headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures),
     clock:
@@ -64,10 +62,8 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
     rows: lanes.map(([name, lane, totals]) => ({
       name: texts.lane[name],
       fill: name === "plain" ? "line-2" : fill,
-      share: largest ? sizeOf(totals) / largest : 0,
+      share: largest ? perToken(totals) / largest : 0,
       label: fillText(barTextOf(lane), {
-        n: totals.written,
-        ks: totals.passes,
         passes: totals.passes,
         time: formatDuration(lane.endMs),
         each: formatDuration(perToken(totals)),

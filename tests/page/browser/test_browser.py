@@ -23,7 +23,7 @@ def test_a_recorded_run_plays_pauses_at_its_first_rejection_and_goes_on(open_pag
     expect(part(page, "otherSettings")).to_be_hidden()  # whatever the page chose is what the default asks for
     until(page, "first-rejection")
     told = says(page).inner_text()
-    assert "first rejection" in told and "the big one own2" in told  # whose word stands there instead
+    assert "first rejection" in told and "the target own2" in told  # whose word stands there instead
     assert not re.search(r"\d\.\d", told)  # numbers are a press away
     assert page.locator("[data-part=lane0] .sd-rejected:not(.sd-future)").count() == 1
     until(page, "playing")  # by itself

@@ -217,8 +217,9 @@ test("a run that was stopped says who was ahead, by tokens, unless a lane had en
     const [n, m] = lanes.map(({ cycles }) => 1 + cycles.at(-1).totals.tokens),
       verdict = summarize(TEXTS, run);
     assert.deepEqual([verdict.headline, verdict.clock], [headline, ""]);
-    assert.equal(verdict.rows[1].label, `${m} tokens in ${lanes[1].cycles.length} passes`);
-    assert.ok(Math.abs(verdict.rows[0].share / verdict.rows[1].share - n / m) < 1e-9);
+    const time = n === m ? "240 ms" : `${formatDuration(240 / (m - 1))} a token`;
+    assert.equal(verdict.rows[1].label, `${lanes[1].cycles.length} passes, ${time}`);
+    assert.ok(Math.abs(verdict.rows[0].share / verdict.rows[1].share - (m - 1) / (n - 1)) < 1e-9);
     assert.equal(say(), `Speculation was ${place} when it stopped: ${n} tokens to plain’s ${m} in 240 ms.`);
     lanes[0].finished = { reason: "limit" };
     assert.match(say(), /^Stopped\. Speculation had/);
