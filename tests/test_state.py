@@ -29,7 +29,8 @@ def remembered(path: Path) -> set[str]:
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in classes
         and stateful(tree, value.func.id)
     }  # fmt: skip
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in (each for each in functions if each.name != "__init_subclass__"):  # that makes a class
         local = {
             node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }

@@ -79,7 +79,7 @@ class CudaExecutor:
     def allocated(self, limit: int) -> Iterator[None]:
         """Prepare a `DeviceRunner` for the run. Store it afterwards, unless the run has failed."""
         self.limit, idle = limit, self.task.resources.idle
-        key = RunnerKey.of(self.task)
+        key = RunnerKey.from_task(self.task)
         with releasing_memory(self.task.resources):
             self.runner = runner = idle.pop(key, None) or new_runner(key, self.task)
             try:
@@ -155,7 +155,8 @@ class RunnerKey:
     details: bool
 
     @classmethod
-    def of(cls, task: Task) -> "RunnerKey":
+    def from_task(cls, task: Task) -> "RunnerKey":
+        """Return the key for a task that has no `reason_against`."""
         target, params = target_of(task), task.params
         assert isinstance(target, Transformer)
         sampling = params.temperature, params.top_k, params.top_p

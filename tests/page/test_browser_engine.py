@@ -53,7 +53,8 @@ def run(number: int, family: Family) -> dict[str, object]:
         top_p=chance.choice((1.0, 1.0, 0.9)), max_tokens=32, seed=chance.randrange(2**31), ignore_end=True,
     )  # fmt: skip
     ids = family.encode(text)
-    target, one = family.new_drafter(drafter, min(family.target.context, len(ids) + params.max_tokens))
+    capacity = min(family.target.context, len(ids) + params.max_tokens)
+    target, one = family.new_drafter(drafter, capacity, family.template_counts(text))
     task = Task(
         target, ids, params, one, k, end_tokens=family.end_tokens, token_bytes=family.pieces.bytes,
         piece=family.pieces.piece,

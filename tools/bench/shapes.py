@@ -71,7 +71,7 @@ def measure(
         lanes.append(Lane(k, Task(target, prompt, params, drafter, k, details=False), runner, []))
     for repeat in range(-1, repeats):  # the first round captures CUDA graphs and warms up
         for measured in lanes:
-            measured.task.resources.idle[lane.RunnerKey.of(measured.task)] = measured.runner
+            measured.task.resources.idle[lane.RunnerKey.from_task(measured.task)] = measured.runner
             events = list(loop.generate(measured.task, lane.CudaExecutor(measured.task)))
             if not isinstance(events[-1], Finished) or events[-1].tokens != tokens:
                 raise RuntimeError(f"a run did not end after {tokens} tokens: {events[-1]}")
