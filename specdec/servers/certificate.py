@@ -161,6 +161,12 @@ class Certification:
                 counts = list(item.counts)
             if len(tokens) > params.max_tokens:
                 raise ServerError("The server wrote more tokens than it was asked for.")
+        if len(tokens) < params.max_tokens:
+            raise ServerError(
+                f"The {'plain ' * (server is self.plain)}server stopped early: the text after {context.name!r} has "
+                f"{len(tokens)} of the {params.max_tokens} tokens that were asked for. Does a proxy limit them, or is "
+                "ignore_eos not honoured?"
+            )
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 
