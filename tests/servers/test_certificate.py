@@ -113,7 +113,7 @@ def test_a_text_that_is_only_shorter_is_no_difference(kind: type[Ours], count: i
         *_, against = certify(connect(beside), connect(short), temperature=0.0, contexts={"toy": "text"})
     for told, who in ((judged, "The server"), (against, "The plain server")):
         assert (told["verdict"], told["status"]) == ("cannot be tested", 2)
-        assert told["sentences"][0].startswith(f"{who} stopped early: the text after 'toy' has {count} of the ")
+        assert told["sentences"][0].startswith(f"{who} stopped early: the text after 'toy' has {count} of ")
 
 
 class NeverKept(RejectionSampling):
