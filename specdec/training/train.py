@@ -131,8 +131,7 @@ def read_earlier(out: Path, settings: dict[str, Any]) -> tuple[dict[str, Any] | 
 def write_examples(training: Training, prompts: Sequence[str], end: float) -> tuple[float, str]:
     """Let the target write until `end`, then up to WANTED_TOKENS. Return the seconds after `end`, and advice."""
     writer = Writer(training.family, prompts, seed=training.seed)
-    missing = WANTED_TOKENS - read_examples(training).answer_tokens
-    Writing(training, writer, end, missing).run()
+    Writing(training, writer, end, WANTED_TOKENS - read_examples(training).answer_tokens).run()
     advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
     return max(0.0, time.monotonic() - end), advice
 
