@@ -4,6 +4,7 @@
 """
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
@@ -84,7 +85,7 @@ SETTINGS = {
         Setting("seed", int, USUAL.seed, "the seed of all random draws", 0, 2**31 - 1, main=True),
         Setting(
             "stop", str, "", "strings that end the text, one per line", label="stop_strings",
-            flag=Flag(list[str], [], "a string that ends the text; may be repeated"),
+            flag=Flag(list[str], [], r"a string that ends the text (\n: a line break); may be repeated"),
         ),
         Setting(
             "rule", str, DEFAULT_RULE, f"the verification rule: {', '.join(RULE_FACTS)}; typical is lossy",
@@ -154,6 +155,16 @@ class RunRequest:
         sampling = {name: value for name, value in values.items() if SETTINGS[name].sampling}
         others = {name: value for name, value in values.items() if name not in sampling}
         return cls(**others, params=SamplingParams(**sampling))
+
+
+def read_stop(line: str) -> str:
+    r"""Return a stop string as it was typed on one line: `\n` stands for a line break, and `\\` for a backslash."""
+    return re.sub(r"\\([\\n])", lambda match: "\n" if match[1] == "n" else "\\", line)
+
+
+def stop_lines(stops: Iterable[str]) -> str:
+    """Return the lines from which `read_stop` reads these stop strings."""
+    return "\n".join(stop.replace("\\", "\\\\").replace("\n", "\\n") for stop in stops)
 
 
 def check_text(prompt: str) -> None:

@@ -133,6 +133,13 @@ def test_the_terminal_shows_nothing_behind_the_end(capsys) -> None:
     assert "Rome" not in shown
 
 
+def test_a_stop_string_of_the_command_is_read_as_the_pages_are(monkeypatch) -> None:
+    start = Mock(side_effect=Refused("enough"))
+    monkeypatch.setattr(Engine, "start", start)
+    assert terminal.main(["Once", "--stop", r"\n\n", "--stop", r"\\n"]) == 2
+    assert start.call_args.args[0].params.stop == ("\n\n", r"\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [

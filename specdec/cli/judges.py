@@ -19,6 +19,7 @@ from .render import show_progress, show_step
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..families.doctor import Attempt, Diagnosis
 
 HOUR_S = 3_600.0  # time limit of all requests to a server, for up to certificate.DRAWS draws
 ROW = "{:9}{:>10}{:>9}{:>10}  {:62}{:>15}{:>7}"
@@ -130,8 +131,8 @@ def doctor(
     show_progress("")
     print("\n".join(diagnosis(result)))
     if result.status == 1 and fix:
-        complete = doctor.fix(folder, result.best.conventions)
-        print(f"{folder / 'config.json'} is written." if complete else "config.json alone cannot mend it.")
+        written = doctor.fix(folder, result.best.conventions)
+        print(f"{folder / 'config.json'} is {'written' if written else 'as it was: it alone cannot mend the head'}.")
     if save is not None:
         loaded = head.load(() if result.stated.by_place else result.best.conventions)
         family.drafters[loaded.method.name] = loaded
@@ -139,7 +140,7 @@ def doctor(
     return result.status
 
 
-def diagnosis(result: Any) -> list[str]:
+def diagnosis(result: "Diagnosis") -> list[str]:
     """Return a table of what was tried, the best first, and the verdict."""
     stated, best = result.stated, result.best
     rows = (stated, *result.attempts[:SHOWN_READINGS])
@@ -155,7 +156,7 @@ def diagnosis(result: Any) -> list[str]:
     return ["tokens  overlap by place          read with", *table, "", verdict]
 
 
-def places(attempt: Any) -> str:
+def places(attempt: "Attempt") -> str:
     return " ".join(f"{beta:.2f}" for beta in attempt.by_place)
 
 

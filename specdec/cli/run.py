@@ -15,7 +15,7 @@ from ..lanes.interleave import broken_off
 from ..messages import Refused
 from ..methods import Choice, METHODS
 from ..paths import check_writable
-from ..settings import declare, Flag, REQUIRED, RunRequest, Setting, SETTINGS
+from ..settings import declare, Flag, read_stop, REQUIRED, RunRequest, Setting, SETTINGS
 from ..traces.file import live_header, printable, Trace, TraceHeader
 from .commands import Device, Drafts, KEY, Plain, Precision
 from .render import describe_run, has_colour, render, show_progress, show_step
@@ -56,7 +56,7 @@ def run(
     **settings: Any,
 ) -> int:
     """Race speculative against plain decoding of a prompt in the terminal, and show coloured text and figures."""
-    settings |= {"stop": tuple(settings["stop"]), "peer": bool(settings["peer"])}
+    settings |= {"stop": tuple(map(read_stop, settings["stop"])), "peer": bool(settings["peer"])}
     request = RunRequest.from_settings(settings)
     if not request.target.strip():
         raise Refused("--target is empty; name a folder, a GGUF file or a model on the Hub, or leave it out")

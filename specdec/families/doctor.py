@@ -386,7 +386,8 @@ def texts_otherwise(family: Family, prompts: Sequence[str]) -> dict[str, Texts]:
 
 
 def fix(folder: Path, conventions: Sequence[Convention]) -> bool:
-    """Write the conventions' edits to config.json. Return False if some of them are not about config.json."""
-    config = with_edits(read_config(folder), conventions)
-    write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
-    return all(way.edits for way in conventions)
+    """Write the conventions' edits to config.json. Return False, and write nothing, if one is not about config.json."""
+    if is_complete := all(way.edits for way in conventions):
+        config = with_edits(read_config(folder), conventions)
+        write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    return is_complete

@@ -161,6 +161,11 @@ class Certification:
                 counts = list(item.counts)
             if len(tokens) > params.max_tokens:
                 raise ServerError("The server wrote more tokens than it was asked for.")
+        if len(tokens) < params.max_tokens:
+            raise ServerError(
+                f"The {'plain ' * (server is self.plain)}server stopped early: the text after {context.name!r} has "
+                f"{len(tokens)} of {params.max_tokens} tokens. Does a proxy limit it, or is ignore_eos not honoured?"
+            )
         self.pieces |= {token.id: token.piece for token in tokens if token.id is not None}
         return tokens, counts
 

@@ -51,12 +51,16 @@ class Examples:
     def answer_tokens(self) -> int:
         return int(self.is_answer.sum())
 
-    def chosen(self, one_in: int) -> Numbers:
-        """Choose one of `one_in` texts, at least one, by their tokens: a later call chooses the same among others."""
+    def split(self, one_in: int, most: int) -> tuple["Examples", "Examples"]:
+        """Hold out one of `one_in` texts, by their tokens: a later call holds out the same. Return (others, held out).
+
+        At least one is held out, at most `most` and not all, of which there must be two.
+        """
         parts = np.split(self.tokens, self.offsets[1:])
         hashes = np.array([zlib.crc32(part.astype(np.int64).tobytes()) for part in parts])
+        count = min(most, len(self) - 1, max(1, int((hashes < 2**32 // one_in).sum())))
         order = np.argsort(hashes, kind="stable")
-        return order[: max(1, int((hashes < 2**32 // one_in).sum()))]
+        return self.select(np.sort(order[count:])), self.select(order[:count])
 
     def select(self, which: Numbers) -> "Examples":
         indices = np.concatenate([np.arange(self.offsets[i], self.offsets[i] + self.lengths[i]) for i in which])

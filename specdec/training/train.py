@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..families import hub, zoo
 from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
 from ..messages import Refused
+from ..models.checkpoint import SINGLE
 from ..models.device import torch_threads
 from ..models.files import read_json
 from ..models.packed import FILE, pack_rows, ROWS
@@ -24,7 +24,7 @@ from ..paths import read_prompts, write_whole
 from . import examples as example_files
 from .draft_model import DraftModel, HEAD_DIM, LAYERS, WIDTH
 from .eagle3 import Eagle3
-from .examples import Batch, Example
+from .examples import Batch, Example, Examples
 from .loop import fit, TrainingProgress
 from .loss import HeldOut, LOSS_TEMPERATURE, precision, read_batch, Reading, TrainableDraft
 from .target_pass import choose_threads
@@ -50,6 +50,22 @@ CHECKPOINT = "checkpoint.pt"
 Tell = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Training:
+    """What the parts of one call of `train` share."""
+
+    method: str
+    shape: dict[str, int]  # a draft model's width and layers
+    out: Path
+    family: zoo.Family
+    model: Transformer  # the family's target
+    texts: Sequence[Path]  # files of examples; if there are any, no others are written
+    saved: dict[str, Any] | None  # an earlier call's checkpoint
+    best: float  # the overlap of the draft in `out`
+    seed: int
+    tell: Tell
+
+
 @torch_threads(0)  # `choose_threads` sets their number
 def train(
     target: str,
@@ -71,8 +87,6 @@ def train(
     """
     if method not in TRAINABLE:
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
-    if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
-        raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
     if width % HEAD_DIM:
         raise Refused(f"the width of a draft model must be a multiple of {HEAD_DIM}, not {width}")
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
@@ -84,48 +98,24 @@ def train(
     tell(f"{minutes:g} minutes: {writing:.1f} to load the target and write texts, {minutes - writing:.1f} to learn")
     give_memory_back()  # otherwise fragmentation wastes another half gigabyte each minute
     family = load_target(target, device)
-    model, kind = family.target, "cpu" if device == "cpu" else "cuda"
-    assert isinstance(model, Transformer)
+    assert isinstance(family.target, Transformer)
     (out / EXAMPLES_FOLDER).mkdir(parents=True, exist_ok=True)
     write_whole(out / SETTINGS_FILE, json.dumps(settings))
     # The seed counts files and steps of earlier calls, so that their random numbers are not repeated.
     seed = len(list((out / EXAMPLES_FOLDER).iterdir())) + (saved["progress"]["steps"] if saved else 0)
-    end, advice = start + 60.0 * minutes, ""
-    if not texts:
-        writer = Writer(family, lines, seed=seed)
-        missing = WANTED_TOKENS - read_examples(family, out, texts).answer_tokens
-        write_examples(writer, out / EXAMPLES_FOLDER, start + 60.0 * writing, missing, tell)
-        end += max(0.0, time.monotonic() - start - 60.0 * writing)
-        advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
-    examples = read_examples(family, out, texts)
-    if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
-        there = f"{tokens:,} are in {', '.join(map(str, texts or [out / EXAMPLES_FOLDER]))}"
-        raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
-    held_out = examples.chosen(HELD_OUT_EVERY)[: MAX_HELD_OUT[kind]]
-    train_set = examples.select(np.setdiff1d(np.arange(len(examples)), held_out))
-    frequent = torch.from_numpy(train_set.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
-    draft_ids = (saved["model"]["draft_ids"] if saved else frequent).to(device)
-    torch.manual_seed(seed)
-    draft = Eagle3(model, draft_ids) if method == "eagle3" else DraftModel(model, draft_ids, width, layers)
-    tell(
-        f"{len(train_set):,} texts with {train_set.answer_tokens:,} answer tokens to learn from, and "
-        f"{len(held_out)} to measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {device}"
-    )
-    size = max(1, min(BATCH_TOKENS[kind], len(train_set.tokens) // LEAST_BATCHES))
-    run_target = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
-    batches = endless_batches(run_target, train_set, size, random.Random(seed), model.width * (1 + len(draft.taps)))
-    evaluation = HeldOut(model, map(run_target, examples.select(held_out).in_order(size)), draft_ids)
-    report = Report(draft, family, evaluation, out, best, end, tell)
-    seconds, checkpoint = end - time.monotonic(), out / CHECKPOINT
-    fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, report.measure, LEAST_STEPS)
-    before, after = describe_acceptance(report.measured[0]), describe_acceptance(report.measured[-1])
-    tell(f"before the first step: {before}; after the last: {after}")
+    training = Training(method, shape, out, family, family.target, texts, saved, best, seed, tell)
+    late, advice = (0.0, "") if texts else write_examples(training, lines, start + 60.0 * writing)
+    most = MAX_HELD_OUT["cpu" if device == "cpu" else "cuda"]
+    learned, held_out = read_enough(training, advice).split(HELD_OUT_EVERY, most)
+    figures = learn(training, learned, held_out, start + 60.0 * minutes + late)
     tell(f"written: {out}; use it with --target {target} --draft {out}")
-    return report.measured[-1]
+    return figures
 
 
 def read_earlier(out: Path, settings: dict[str, Any]) -> tuple[dict[str, Any] | None, float]:
     """Return an earlier call's checkpoint, if any, and its draft's overlap. Raises Refused for other settings."""
+    if out.exists() and not (out.is_dir() and ((out / EXAMPLES_FOLDER).is_dir() or not any(out.iterdir()))):
+        raise Refused(f"{out} exists and `specdec train` did not make it; choose another --out")
     checkpoint = out / CHECKPOINT
     with hub.reading(out):
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
@@ -138,13 +128,56 @@ def read_earlier(out: Path, settings: dict[str, Any]) -> tuple[dict[str, Any] | 
     return saved, best
 
 
-def read_examples(family: zoo.Family, out: Path, texts: Sequence[Path]) -> example_files.Examples:
-    paths, target = [*texts, *sorted((out / EXAMPLES_FOLDER).glob("[!.]*.npz"))], family.target
-    return example_files.load(paths, tokens_around(family)[0], target.vocabulary, target.context)
+def write_examples(training: Training, prompts: Sequence[str], end: float) -> tuple[float, str]:
+    """Let the target write until `end`, then up to WANTED_TOKENS. Return the seconds after `end`, and advice."""
+    writer = Writer(training.family, prompts, seed=training.seed)
+    Writing(training, writer, end, WANTED_TOKENS - read_examples(training).answer_tokens).run()
+    advice = f"; dropped: {writer.summary()}; give --prompts, or more --minutes: the texts there stay"
+    return max(0.0, time.monotonic() - end), advice
+
+
+def read_examples(training: Training) -> Examples:
+    paths = [*training.texts, *sorted((training.out / EXAMPLES_FOLDER).glob("[!.]*.npz"))]
+    before = tokens_around(training.family)[0]
+    return example_files.load(paths, before, training.model.vocabulary, training.model.context)
+
+
+def read_enough(training: Training, advice: str) -> Examples:
+    """Read all examples. Raises Refused, with `advice`, if they are too few."""
+    examples = read_examples(training)
+    if (tokens := examples.answer_tokens) < MIN_TOKENS or len(examples) < 2:
+        there = f"{tokens:,} are in {', '.join(map(str, training.texts or [training.out / EXAMPLES_FOLDER]))}"
+        raise Refused(f"at least {MIN_TOKENS:,} tokens of answers are needed, but only {there}{advice}")
+    return examples
+
+
+def learn(training: Training, examples: Examples, held_out: Examples, end: float) -> dict[str, Any]:
+    """Train the draft until `end`, from the checkpoint on if there is one. Return the last measured figures."""
+    model, saved, tell = training.model, training.saved, training.tell
+    frequent = torch.from_numpy(examples.most_frequent(min(VOCABULARY, model.vocabulary), model.vocabulary))
+    draft_ids = (saved["model"]["draft_ids"] if saved else frequent).to(model.device)
+    torch.manual_seed(training.seed)
+    draft = Eagle3(model, draft_ids) if training.method == "eagle3" else DraftModel(model, draft_ids, **training.shape)
+    tell(
+        f"{len(examples):,} texts with {examples.answer_tokens:,} answer tokens to learn from, and {len(held_out)} to "
+        f"measure the draft; {sum(p.numel() for p in draft.parameters()):,} weights, on {model.device}"
+    )
+    most = BATCH_TOKENS["cpu" if model.device == "cpu" else "cuda"]
+    size = max(1, min(most, len(examples.tokens) // LEAST_BATCHES))
+    run_target = partial(read_batch, model, taps=draft.taps, dtype=draft.dtype)
+    numbers = model.width * (1 + len(draft.taps))
+    batches = endless_batches(run_target, examples, size, random.Random(training.seed), numbers)
+    evaluation = HeldOut(model, map(run_target, held_out.in_order(size)), draft_ids)
+    report = Report(training, draft, evaluation, training.best, end)
+    seconds, checkpoint = end - time.monotonic(), training.out / CHECKPOINT
+    fit(draft, draft.matrices(), draft.loss, batches, seconds, checkpoint, report.measure, LEAST_STEPS)
+    before, after = describe_acceptance(report.measured[0]), describe_acceptance(report.measured[-1])
+    tell(f"before the first step: {before}; after the last: {after}")
+    return report.measured[-1]
 
 
 def endless_batches(
-    run_target: Callable[[Batch], Reading], examples: example_files.Examples, size: int, rng: random.Random, width: int
+    run_target: Callable[[Batch], Reading], examples: Examples, size: int, rng: random.Random, width: int
 ) -> Iterator[tuple[Reading, int]]:
     """Yield batches, as the target reads them, in ever new order. Keep them if their `width` numbers a token fit."""
     cached = list[Reading]()
@@ -161,30 +194,28 @@ def endless_batches(
 class Report:
     """Measures a draft while it learns, and stores its best state in `out`."""
 
+    training: Training
     draft: TrainableDraft
-    family: zoo.Family
     evaluation: HeldOut
-    out: Path
     best: float  # the overlap of the stored state
     end: float  # of the training, by `time.monotonic`
-    tell: Tell
     measured: list[dict[str, Any]] = field(default_factory=list)
 
     def measure(self, progress: TrainingProgress) -> None:
         agreement, overlap = self.evaluation.measure(self.draft)
         figures = {**asdict(progress), "agreement": agreement, "overlap": overlap}
         self.measured.append(figures)
-        with (self.out / "curve.jsonl").open("a", encoding="utf-8") as curve:
+        with (self.training.out / "curve.jsonl").open("a", encoding="utf-8") as curve:
             curve.write(json.dumps(figures) + "\n")
         if sum(overlap) > self.best:
             self.best = sum(overlap)
-            export_draft(self.draft, self.family, self.out, {"target": self.family.name, **figures})
+            export_draft(self.draft, self.training.family, self.training.out, figures)
         first = self.measured[0]
         when = f"{progress.tokens:,} tokens learned from" if len(self.measured) > 1 else "before the first step"
         left, steps = max(0.0, self.end - time.monotonic()), progress.steps - first["steps"]
         needed = (LEAST_STEPS - steps) * (progress.seconds - first["seconds"]) / max(1, steps)
         why = f"; the time is extended, as {LEAST_STEPS - steps} steps are missing" if needed > left else ""
-        self.tell(f"{when}: {describe_acceptance(figures)}{why}; {max(left, needed):.0f} s left")
+        self.training.tell(f"{when}: {describe_acceptance(figures)}{why}; {max(left, needed):.0f} s left")
         choose_threads()
 
 
@@ -204,48 +235,64 @@ def load_target(target: str, device: str) -> zoo.Family:
     return family
 
 
-def write_examples(writer: Writer, folder: Path, end: float, least: int, tell: Tell) -> None:
-    """Let `writer` fill `folder` until `end`, then up to `least` tokens of answers, unless hardly any text is kept."""
-    shard, seen, tokens = list[Example](), set[tuple[int, ...]](), 0
-    reported = time.monotonic()
+@dataclass
+class Writing:
+    """Saves what `writer` writes, in a new file at intervals."""
 
-    def is_over(drawn: int) -> bool:
-        nonlocal reported
-        now, missing = time.monotonic(), least - tokens - drawn
-        over = now >= end and (missing <= 0 or writer.dropped.total() > max(HOPELESS, 20 * len(seen)))
-        if now - reported >= PROGRESS_S and not over:
-            reported = now
+    training: Training
+    writer: Writer
+    end: float  # by `time.monotonic`
+    least: int  # tokens of answers; the time is extended until they are there, unless hardly any text is kept
+    tokens: int = 0  # of answers
+    seen: set[tuple[int, ...]] = field(default_factory=set)
+    unsaved: list[Example] = field(default_factory=list)
+    reported: float = field(default_factory=lambda: time.monotonic())
+
+    def run(self) -> None:
+        choose_threads()
+        self.training.tell(f"writing texts, {self.writer.rows:,} at once")
+        try:
+            for text in self.writer.texts(self.is_over):
+                if not self.writer.drops("repeated texts", tuple(text.tokens) in self.seen):
+                    self.seen.add(tuple(text.tokens))
+                    self.unsaved.append(text)
+                    self.tokens += len(text.tokens) - text.start
+        finally:
+            self.save()
+        self.training.tell(self.summary(self.tokens))
+
+    def is_over(self, drawn: int) -> bool:
+        """Return whether to stop, with `drawn` tokens in unfinished answers. Report and save at intervals."""
+        now, missing = time.monotonic(), self.least - self.tokens - drawn
+        is_hopeless = self.writer.dropped.total() > max(HOPELESS, 20 * len(self.seen))
+        over = now >= self.end and (missing <= 0 or is_hopeless)
+        if now - self.reported >= PROGRESS_S and not over:
+            self.reported = now
             choose_threads()
-            save()
-            left = f"{end - now:.0f} s left" if now < end else f"the time is extended, as {missing:,} are missing"
-            tell(f"{len(seen):,} texts, dropped {writer.summary()}; {tokens + drawn:,} tokens of answers; {left}")
+            self.save()
+            left = self.end - now
+            time_left = f"{left:.0f} s left" if left > 0 else f"the time is extended, as {missing:,} are missing"
+            self.training.tell(f"{self.summary(self.tokens + drawn)}; {time_left}")
         return over
 
-    def save() -> None:
-        if shard:
-            example_files.save(shard, folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz")
-            shard.clear()
+    def save(self) -> None:
+        if self.unsaved:
+            folder = self.training.out / EXAMPLES_FOLDER
+            example_files.save(self.unsaved, folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz")
+            self.unsaved.clear()
 
-    choose_threads()
-    tell(f"writing texts, {writer.rows:,} at once")
-    try:
-        for text in writer.texts(is_over):
-            if not writer.drops("repeated texts", tuple(text.tokens) in seen):
-                seen.add(tuple(text.tokens))
-                shard.append(text)
-                tokens += len(text.tokens) - text.start
-    finally:
-        save()
-    tell(f"{len(seen):,} texts, dropped {writer.summary()}; {tokens:,} tokens of answers")
+    def summary(self, tokens: int) -> str:
+        return f"{len(self.seen):,} texts, dropped {self.writer.summary()}; {tokens:,} tokens of answers"
 
 
-def export_draft(draft: TrainableDraft, family: zoo.Family, out: Path, trained: dict[str, Any]) -> None:
+def export_draft(draft: TrainableDraft, family: zoo.Family, out: Path, figures: dict[str, Any]) -> None:
     """Write config.json and the weights: a head's as other engines read them, a draft model's in 8 bits."""
+    trained = {"target": family.name, **figures}
     config = {**draft.config(family.target.vocabulary, family.target.context), "trained": trained}
     weights = {name: tensor.detach().cpu() for name, tensor in draft.weights().items()}
-    for other in ("model.safetensors", FILE):  # of an earlier call with another method
-        (out / other).unlink(missing_ok=True)
-    if isinstance(draft, Eagle3):
+    is_head = isinstance(draft, Eagle3)
+    (out / (FILE if is_head else SINGLE)).unlink(missing_ok=True)  # of an earlier call with the other method
+    if is_head:
         half = {name: tensor.bfloat16() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
         write_folder(out, config | {"dtype": "bfloat16"}, half)
     else:

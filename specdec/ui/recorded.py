@@ -5,10 +5,9 @@ from typing import Any
 
 from ..families import presets
 from ..methods import DEFAULT_RULE, EMBEDDED, METHODS
-from ..settings import SETTINGS
+from ..settings import SETTINGS, stop_lines
 from ..traces.file import recording
 from . import menu
-from .request import stop_lines
 from .text import ASSETS, language, LANGUAGES, read_json
 
 TRACES = ASSETS / "traces"

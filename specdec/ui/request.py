@@ -1,14 +1,14 @@
 """Check the requests of visitors, which come from the page, from links and from the API."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..families import presets
 from ..messages import Refused
 from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RULE_FACTS
 from ..proof import SAMPLE_SIZES
-from ..settings import check_text, RunRequest, Setting, SETTINGS
+from ..settings import check_text, read_stop, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
 from .menu import drafters, is_offered, targets
 from .text import sentences, strings, translated
@@ -87,17 +87,12 @@ def check_rule(name: Any) -> str:
 
 
 def check_stops(lines: Any) -> tuple[str, ...]:
-    r"""Read one stop string from each line; `\n` stands for a line break."""
+    """Read one stop string from each line, by `read_stop`."""
     if isinstance(lines, str | None):
-        stops = tuple(line.replace("\\n", "\n") for line in (lines or "").split("\n") if line)
+        stops = tuple(read_stop(line) for line in (lines or "").split("\n") if line)
         if len(stops) <= MAX_STOPS and all(len(s) <= MAX_STOP_LENGTH and not has_lone_surrogate(s) for s in stops):
             return stops
     raise Refused(error_text("stop", count=MAX_STOPS, length=MAX_STOP_LENGTH))
-
-
-def stop_lines(stops: Iterable[str]) -> str:
-    """Return the lines from which `check_stops` reads these stop strings."""
-    return "\n".join(stop.replace("\n", "\\n") for stop in stops)
 
 
 SIGNATURE = inspect.Signature([setting.parameter for setting in SETTINGS.values()])

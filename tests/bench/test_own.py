@@ -67,7 +67,11 @@ def test_a_report_that_cannot_be_written_is_refused_before_it_is_measured(
 
 
 def test_a_file_without_prompts_says_what_to_write(tmp_path) -> None:
-    for content, sentence in (("\n", "holds no prompt"), ('{"text": "x"}', "line 1: JSON needs `prompt`")):
+    wrong = {"\n": "holds no prompt", '{"text": "x"}': "line 1: JSON needs `prompt`"}
+    wrong |= {'one\n{"prompt": 5}': "line 2: JSON needs `prompt`"}
+    for content, sentence in wrong.items():
         (tmp_path / "wrong").write_text(content, encoding="utf-8")
         with pytest.raises(Refused, match=sentence):
             read_prompts(tmp_path / "wrong")
+    (tmp_path / "right").write_text("one\u2028prompt\nanother\n", encoding="utf-8")
+    assert read_prompts(tmp_path / "right") == ["one\u2028prompt", "another"]

@@ -138,5 +138,16 @@ def test_the_command_mends_a_config(tmp_path, capsys) -> None:
     out = capsys.readouterr().out
     assert "A convention is wrong." in out and '"norm_output": false' in out
     assert read_config(tmp_path / "head") == read_config(FAMILY / "eagle3") | {"norm_output": False}
+    assert cli.main(["doctor", "--target", "embedded", "--draft", "someone/head", "--fix"]) == 2
+    assert "download the head, and name its folder" in capsys.readouterr().err
     assert cli.main(["doctor", "--target", "embedded", "--draft", str(FAMILY / "draft_model")]) == 2
     assert "this is a draft model" in capsys.readouterr().err
+
+
+def test_a_config_is_mended_in_full_or_not_at_all(tmp_path) -> None:
+    rewrite(shutil.copytree(FAMILY / "mtp", tmp_path / "head"), {"norm_output": True})
+    written = (tmp_path / "head" / "config.json").read_bytes()
+    edit, order = Convention("norm_output", "off", {"norm_output": False}), of("mtp", "order")
+    assert not doctor.fix(tmp_path / "head", [edit, order])
+    assert (tmp_path / "head" / "config.json").read_bytes() == written
+    assert doctor.fix(tmp_path / "head", [edit]) and not read_config(tmp_path / "head")["norm_output"]

@@ -58,8 +58,10 @@ def test_the_settings_of_a_run_are_read_and_a_head_that_is_cut_fills_in_nothing(
     assert recorded.settings_of(cut) == recorded.settings_of("") == {}
     head, start, _ = log.split("\n", 2)
     started = json.loads(start)
-    started["params"]["stop"] = ["\n\n", "."]
-    assert request.check_stops(recorded.settings_of(f"{head}\n{json.dumps(started)}\n")["stop"]) == ("\n\n", ".")
+    stops = ("\n\n", ".", r"\n", "\\\n")
+    started["params"]["stop"] = stops
+    assert request.check_stops(recorded.settings_of(f"{head}\n{json.dumps(started)}\n")["stop"]) == stops
+    assert request.check_stops(r"\d\\n") == (r"\d\n",)  # other letters keep their backslash
 
 
 @pytest.fixture

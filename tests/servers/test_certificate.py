@@ -1,7 +1,7 @@
 """The certificate of a server, on our own engine behind HTTP: green where it is lossless, red for every mistake."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +87,33 @@ def test_a_difference_after_a_token_without_id_is_not_judged(monkeypatch) -> Non
     told = told_of(of_pair(toy(), MISTAKES["accept_all"]), plain(), temperature=0.0)
     assert told["contexts"][0]["greedy"]["equal"] > 0
     assert told["verdict"] == "cannot be tested" and "does not report the id" in told["sentences"][0]
+
+
+class Capped(Ours):
+    """A proxy's limit: it lets ten tokens of a text pass, or fewer."""
+
+    most = 10
+
+    def stream(self, prompt: Sequence[int], params: SamplingParams) -> Iterator[Any]:
+        return super().stream(prompt, replace(params, max_tokens=min(self.most, params.max_tokens)))
+
+
+class Mute(Capped):
+    def stream(self, prompt: Sequence[int], params: SamplingParams) -> Iterator[Any]:
+        for item in super().stream(prompt, params):
+            if item.get("choices"):
+                item["choices"][0] |= {"text": "", "token_ids": [], "logprobs": None}
+            yield item
+
+
+@pytest.mark.parametrize(("kind", "count"), [(Capped, 10), (Mute, 0)])
+def test_a_text_that_is_only_shorter_is_no_difference(kind: type[Ours], count: int) -> None:
+    with serving(of_pair(toy()), kind=kind) as short, serving(plain()) as beside:
+        *_, judged = certify(connect(short), connect(beside), temperature=0.0, contexts={"toy": "text"})
+        *_, against = certify(connect(beside), connect(short), temperature=0.0, contexts={"toy": "text"})
+    for told, who in ((judged, "The server"), (against, "The plain server")):
+        assert (told["verdict"], told["status"]) == ("cannot be tested", 2)
+        assert told["sentences"][0].startswith(f"{who} stopped early: the text after 'toy' has {count} of ")
 
 
 class NeverKept(RejectionSampling):

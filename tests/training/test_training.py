@@ -17,6 +17,7 @@ from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -208,7 +209,7 @@ def test_a_head_that_drafts_all_tokens_has_no_map(family, tmp_path) -> None:
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
     draft = exported(head, family, tmp_path)
-    assert draft.draft_vocabulary.ids is None and draft.draft_vocabulary.count == len(head.draft_ids)
+    assert draft.draft_vocabulary.ids is None and len(draft.draft_vocabulary) == len(head.draft_ids)
 
 
 def test_what_is_exported_computes_what_was_trained(family, archive, tmp_path) -> None:
@@ -255,7 +256,7 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, ar
     examples = loaded(family, archive)
     texts = list({tuple(text.tokens): text for text in texts}.values())
     assert len(examples) == len(texts)
-    assert examples.answer_tokens == sum(len(t.tokens) - t.start for t in texts)
+    assert examples.answer_tokens == sum(len(t.tokens) - max(t.start, EARLIEST - len(before)) for t in texts)
     whole = [[*before, *text.tokens] for text in texts]
     pairs = {(tuple(tokens[:i]), tokens[i]) for tokens, text in zip(whole, texts, strict=True)
              for i in range(max(EARLIEST, len(before) + text.start), len(tokens))}  # fmt: skip
@@ -273,6 +274,26 @@ def test_batches_hold_what_was_written_and_learn_answers_alone(family, texts, ar
         piece = batch.tokens[row, max(0, column - 3) : column + 2].tolist()
         assert any(stream[i : i + len(piece)] == piece for i in range(len(stream)))
     assert rate(0.0) < rate(0.2) == 1.0 > rate(0.7) > rate(1.0) > 0.0
+
+
+def random_texts(count: int, length: int, seed: int = 0) -> list[Example]:
+    dice = random.Random(seed)
+    return [Example([dice.randrange(2, 400) for _ in range(length)], 0) for _ in range(count)]
+
+
+def test_among_more_texts_the_same_are_held_out(family, archive, tmp_path) -> None:
+    own = loaded(family, archive)
+    more = tmp_path / "more.npz"
+    files.save(random_texts(300, 20), more)
+    before = tokens_around(family)[0]
+    all_texts = files.load([more, archive], before, family.target.vocabulary, family.target.context)
+
+    def parts(examples: files.Examples) -> list[set[bytes]]:
+        return [{text.tobytes() for text in np.split(part.tokens, part.offsets[1:])} for part in examples.split(20, 32)]
+
+    (learned, held_out), (later_learned, later_held_out) = parts(own), parts(all_texts)
+    assert 0 < len(held_out) < len(learned) and held_out <= later_held_out and learned <= later_learned
+    assert [len(part) for part in own.select(np.arange(2)).split(1, 32)] == [1, 1]  # never all
 
 
 def test_the_held_out_figures_are_those_of_the_distributions(family, archive) -> None:
@@ -431,6 +452,25 @@ def test_a_folder_goes_on_only_with_the_settings_that_it_was_begun_with(target, 
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == kept
 
 
+def test_texts_too_short_to_learn_from_do_not_count(target, tmp_path, quick) -> None:
+    files.save(random_texts(400, EARLIEST - 2), tmp_path / "short.npz")
+    with pytest.raises(Refused, match="at least 100 tokens of answers are needed, but only 0 are in"):
+        train(str(target), tmp_path / "draft", 0.001, tell=print, texts=[tmp_path / "short.npz"], **SMALL)
+
+
+def test_a_head_replaces_the_draft_model_of_a_call_that_was_killed(
+    target, archive, tmp_path, monkeypatch, quick
+) -> None:
+    call: dict[str, Any] = {"target": str(target), "out": tmp_path / "draft", "minutes": 0.001, "texts": [archive]}
+    with monkeypatch.context() as patch:
+        patch.setattr(DraftModel, "loss", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(**call, **SMALL)
+    assert "draft_model" in zoo.load_pair(target, call["out"]).drafters
+    train(**call, method="eagle3", device="cpu")
+    assert {"eagle3"} == zoo.load_pair(target, call["out"]).drafters.keys() & {"eagle3", "draft_model"}
+
+
 @pytest.mark.parametrize("target_name", ["embedded", "a family's folder"])
 def test_a_draft_runs_with_the_options_that_training_ends_with(
     shallow, archive, tmp_path, quick, capsys, target_name: str
@@ -473,6 +513,7 @@ def test_what_cannot_be_trained_is_one_sentence_before_anything_is_loaded(tmp_pa
         "'magic' is not a method of training": ("--out", new, "--method", "magic"),
         "file exists and `specdec train` did not make it; choose another --out": ("--out", str(tmp_path / "file")),
         "other exists and `specdec train`": ("--out", str(tmp_path / "other")),
+        "multiple of 64, not 200": ("--out", new, "--width", "200"),
         "codec can't decode": ("--out", new, "--prompts", str(tmp_path / "bytes")),
     }
     for sentence, options in wrong.items():

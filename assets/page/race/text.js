@@ -4,7 +4,7 @@
 const INVISIBLE =
   // eslint-disable-next-line no-control-regex -- the expression must match control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-// matches the token with which a chat model ends its answer
+// with which a chat model ends its answer
 const END_TOKEN = /^(<\|(im_end|endoftext|end_of_text|eot_id|end|return)\|>|<end_of_turn>|<\/s>)$/;
 export const makeVisible = (/** @type {string} */ piece) =>
   piece
@@ -15,9 +15,10 @@ export const makeVisible = (/** @type {string} */ piece) =>
       INVISIBLE,
       (character) => "⟨" + Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0") + "⟩",
     );
-/** Returns the lines that the field for stop strings holds, as `stop_lines` of `ui/request.py` does.
+/** Returns the lines of the field for stop strings, as `stop_lines` of `settings.py` does.
  * @param {string[]} [stops] */
-export const stopLines = (stops = []) => stops.map((stop) => stop.replaceAll("\n", "\\n")).join("\n");
+export const stopLines = (stops = []) =>
+  stops.map((stop) => stop.replace(/\\/g, "\\\\").replace(/\n/g, "\\n")).join("\n");
 export const BYTES = /^(<0x[0-9A-F]{2}>)+$/; // a token that is only a part of a character
 /** Returns a token's piece, or for a byte the character that it is a part of.
  * @param {PlayerTexts} texts @param {{ piece: string, character?: string }} token */
@@ -43,7 +44,7 @@ export function methodOf(/** @type {Record<string, MethodEntry>} */ methods, /**
   return methods[key] || {};
 }
 
-/** Returns the text for a name, or the text `other` if the name has none. @param {Record<string, string>} map
+/** Returns the text for a name, or else `other`. @param {Record<string, string>} map
  * @param {string} name */
 export const pickText = (map, name) => (Object.hasOwn(map, name) ? map[name] : map.other);
 

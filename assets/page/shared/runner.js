@@ -10,9 +10,9 @@ const canCompute = () =>
   typeof WebAssembly === "object" &&
   WebAssembly.validate(Uint8Array.from(atob(SIMD), (char) => char.charCodeAt(0)));
 
-const CHOSEN_BY_PAGE = "default", // means the family's first drafter, as only its costs are measured here
+const CHOSEN_BY_PAGE = "default", // means the family's first drafter: only its costs are measured
   TIMES = "specdec.times", // the measured times of passes in `localStorage`
-  DEEPER = 3, // the K that is offered after a run that drafted one token at a time
+  DEEPER = 3, // the K that is offered after a run with K = 1
   ASK_ABOVE_BYTES = 50e6, // a larger download starts only after a second press on Run
   sumBytes = (/** @type {Record<string, { size: number }>} */ files) =>
     Object.values(files).reduce((sum, { size }) => sum + size, 0);
@@ -27,7 +27,7 @@ function readTimes(/** @type {string} */ version) {
     const stored = JSON.parse(localStorage.getItem(TIMES) || "{}");
     return stored.version === version ? stored.times : {};
   } catch {
-    return {}; // the storage is forbidden
+    return {}; // it is forbidden
   }
 }
 
@@ -35,7 +35,7 @@ function storeTimes(/** @type {string} */ version, /** @type {any} */ times) {
   try {
     localStorage.setItem(TIMES, JSON.stringify({ version, times: { ...readTimes(version), ...times } }));
   } catch {
-    /* the storage is full or forbidden */
+    /* it is full or forbidden */
   }
 }
 
@@ -61,7 +61,7 @@ export function checkRequest(texts, values, { numbers, drafters, acceptance }) {
     stop = String(values.stop || "")
       .split("\n")
       .filter(Boolean)
-      .map((line) => line.replaceAll("\\n", "\n"));
+      .map((line) => line.replace(/\\([\\n])/g, (_, c) => (c == "n" ? "\n" : c)));
   if (stop.length > 4 || stop.some((text) => text.length > 64)) return texts.stop;
   return {
     prompt,
@@ -77,7 +77,7 @@ export function checkRequest(texts, values, { numbers, drafters, acceptance }) {
  *   showNotice: (text: string, wrong?: boolean, share?: number, press?: Press) => void, write: (log: string) => void,
  *   onRunning: (running: boolean) => void, runAgain: (k: number) => void }} host
  * `base` is the address of the engine's files; `files` returns the files of a family; `write` receives the growing log;
- * `onRunning` is called once at the beginning and once at the end of a run; `runAgain` sets K and runs. */
+ * `onRunning` is called at the beginning and end of a run; `runAgain` sets K and runs. */
 export function createRunner({ texts, offer, base, files, showNotice, write, onRunning, runAgain }) {
   /** @type {Worker | null} */
   let worker = null;

@@ -45,7 +45,9 @@ test("K 0 is left to the worker, with the drafter's acceptance; any other K stay
       drafters: { embedded: { draft_model: "Draft model" } },
       numbers: { k: { low: 0, high: 8, step: 1, label: "K" } },
     },
-    ask = (k) => checkRequest({}, { prompt: "Once", target: "embedded", drafter: "default", k }, offer);
+    ask = (k, stop = "") =>
+      checkRequest({}, { prompt: "Once", target: "embedded", drafter: "default", k, stop }, offer);
   assert.equal(ask("3").k, 3);
+  assert.deepEqual(ask("3", "a\\n\\\\n\n\\d").params.stop, ["a\n\\n", "\\d"]);
   assert.deepEqual([ask("0").k, ask("0").acceptance], [0, acceptance.embedded.draft_model]);
 });

@@ -59,8 +59,12 @@ test("a run is of other settings where its prompt, drafter, depth or sampling di
   assert.equal(matched("match", true, ""), true);
   assert.equal(matched("match", false, "."), true);
   const stopped = made("Once", "draft_model", 5, 0.8);
-  stopped.lanes.one.started.params.stop = ["\n\n", "."];
-  assert.equal(hasOtherSettings(stopped, [...names, "stop"], [...values, "\\n\\n\n."]), false, "line breaks");
+  stopped.lanes.one.started.params.stop = ["\n\\n", "."];
+  assert.equal(
+    hasOtherSettings(stopped, [...names, "stop"], [...values, "\\n\\\\n\n."]),
+    false,
+    "line breaks and backslashes",
+  );
   const open = ["Once", "default", 0, 0.8, "embedded"];
   assert.equal(hasOtherSettings(made("Once", "suffix", 4, 0.8), names, open), false, "the page chose");
 });
