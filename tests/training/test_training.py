@@ -209,7 +209,7 @@ def test_a_head_that_drafts_all_tokens_has_no_map(family, tmp_path) -> None:
     head = Eagle3(family.target, torch.arange(family.target.vocabulary))
     assert not {"d2t", "t2d"} & head.weights().keys()
     draft = exported(head, family, tmp_path)
-    assert draft.draft_vocabulary.ids is None and len(draft.draft_vocabulary) == len(head.draft_ids)
+    assert draft.draft_vocabulary.ids is None and draft.draft_vocabulary.count == len(head.draft_ids)
 
 
 def test_what_is_exported_computes_what_was_trained(family, archive, tmp_path) -> None:
