@@ -7,7 +7,7 @@ from huggingface_hub import parse_local_safetensors_file_metadata
 
 from ..families import hub, presets
 from ..figures import machine
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, is_embedded, METHODS, ROUNDED, RULE_FACTS
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
 from .text import of_drafters, questions, read_json, sentences, strings
 
@@ -25,7 +25,7 @@ def targets() -> list[str]:
 
 def answers(target: str) -> bool:
     """Say whether a target answers a prompt, instead of continuing it."""
-    return not is_embedded(target) and presets.has_chat_template(target)
+    return presets.has_chat_template(target)
 
 
 def target_of(kind: str) -> str:
@@ -43,16 +43,16 @@ def is_offered(target: Any) -> bool:
     if target in targets():
         return True
     may_be_typed = isinstance(target, str) and len(target) <= MAX_PAIR and presets.allowed_pairs() is None
-    return may_be_typed and presets.parse_pair(target) is not None
+    return may_be_typed and presets.parse(target).kind == "pair"
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
     """List a target's drafters, without trees on a GPU, and without embedded ones that lack files."""
-    if is_embedded(target):
+    models = presets.parse(target)
+    if models.kind == "embedded":
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
-        pair = presets.parse_pair(target) or presets.Pair(target)
-        names = list(dict.fromkeys((*pair.methods, *presets.TARGET_ONLY)))
+        names = list(dict.fromkeys((*models.methods, *presets.TARGET_ONLY)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 
@@ -86,7 +86,8 @@ def drafter_sentences(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = {DEFAULT_DRAFTER: words["chosen"]["line"]} | of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-    costs = {DEFAULT_DRAFTER: ""} | {name: cost(name) if is_embedded(target) else "" for name in drafters(target)}
+    ours = presets.parse(target).kind == "embedded"
+    costs = {DEFAULT_DRAFTER: ""} | {name: cost(name) if ours else "" for name in drafters(target)}
     return {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 
