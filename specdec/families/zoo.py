@@ -1,13 +1,10 @@
 """Load models by name: the embedded family, one of `tools.train`, or a target with its drafters."""
 
 import math
-import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -23,7 +20,7 @@ from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
 from ..models.checkpoint import read_config, read_weights, section, weight_files
 from ..models.config import is_ours
-from ..models.device import multiplies_bfloat16, Resources, torch_threads
+from ..models.device import multiplies_bfloat16, Resources
 from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
@@ -344,21 +341,3 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
         return torch.float32
     fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
     return torch.bfloat16 if fast else torch.float32
-
-
-@torch.inference_mode()
-def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
-    """Time short passes; return the fastest number of threads that leaves `spared_cores` to other programs."""
-    most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
-    most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
-    counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
-    seconds: dict[int, list[float]] = {count: [] for count in counts}
-    cache = family.target.new_cache(64)
-    for count, times in seconds.items() if len(counts) > 1 else ():
-        with torch_threads(count):
-            for length in (1, 2, 5) * passes:
-                start = time.perf_counter()
-                family.target.forward([0] * length, cache, rows=length)
-                times.append(time.perf_counter() - start)
-                cache.keep(0)
-    return min(seconds, key=lambda count: median(seconds[count] or [0.0]))
