@@ -19,7 +19,7 @@ from ..figures import machine
 from ..messages import Refused, Step, TranslatableText
 from ..methods import is_embedded
 from ..models import gguf_header
-from ..models.files import prefix_errors
+from ..models.files import is_complete, prefix_errors
 from ..paths import FAMILY
 from . import smollm2
 
@@ -66,7 +66,7 @@ def cached(name: str) -> Path | None:
         folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
-    return folder if (folder / "config.json").exists() else None  # the library may return a folder that lacks files
+    return folder if is_complete(folder) else None  # the library may return a folder that lacks files
 
 
 def is_here(name: str) -> bool:
@@ -174,7 +174,8 @@ def download(name: str, memory: int, progress: Progress) -> None:
         digest = get_hf_file_metadata(url).etag or ""
         if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; files without one are left to the library
             fill(blobs / digest, url, digest, progress, build_hf_headers())
-    snapshot_download(name, **WANTED)
+    if not is_complete(Path(snapshot_download(name, **WANTED))):
+        raise ValueError("its index names files that it lacks")
 
 
 def download_smollm2(progress: Progress) -> None:

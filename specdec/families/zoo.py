@@ -18,9 +18,10 @@ from ..messages import Refused
 from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
-from ..models.checkpoint import read_config, read_weights, section, weight_files
+from ..models.checkpoint import read_config, read_weights, section
 from ..models.config import is_ours
 from ..models.device import multiplies_bfloat16, Resources
+from ..models.files import weight_files
 from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
