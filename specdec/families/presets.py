@@ -1,6 +1,5 @@
 """Say which models a target's name stands for, without torch: the one place that parses such a name."""
 
-import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -9,10 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from .. import exposure
-from ..methods import DRAFT_MODEL, EMBEDDED, is_embedded, METHODS, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, EMBEDDED_TARGETS, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
-from . import chat, hub
 from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
@@ -58,17 +56,14 @@ def drafters_of(target: str) -> list[Path]:
 
 
 def parse(name: str, drafts: Sequence[str] = ()) -> ModelNames:
-    """Parse "embedded", a key of `ROUNDED`, a family's folder, `TARGET`, `TARGET + DRAFT` or `FAMILY + DRAFT`.
-
-    Further `drafts` make a pair of any name; loading refuses what is no model.
-    """
+    """Parse the name of a target or pair. Further `drafts` make a pair of any name; loading refuses what is none."""
     target, *written = (part.strip() for part in name.split(SEPARATOR))
-    is_family = is_embedded(target) or os.path.isdir(os.path.join(target, "target"))
+    is_family = target in EMBEDDED_TARGETS or os.path.isdir(os.path.join(target, "target"))
     if all(map(is_model, written)) and (is_model(target) or (written and is_family)):
         return ModelNames("pair", target, (*written, *drafts))
     if drafts:
         return ModelNames("pair", name, tuple(drafts))
-    return ModelNames("embedded" if is_embedded(name) else "family", name)
+    return ModelNames("embedded" if name in EMBEDDED_TARGETS else "family", name)
 
 
 def is_model(name: str) -> bool:
@@ -79,16 +74,6 @@ def is_model(name: str) -> bool:
         or has_gguf_name(name)
         or os.path.isfile(os.path.join(name, "config.json"))
     )
-
-
-def has_chat_template(name: str) -> bool:
-    """Return whether a pair's target has a chat template, as one that is not here yet is assumed to."""
-    names = parse(name)
-    if names.kind == "pair" and names.target != SMOLLM2:
-        with contextlib.suppress(ValueError):
-            place = Path(names.target) if hub.is_on_disk(names.target) else hub.cached(names.target)
-            return place is None or bool(chat.template_of(place)[0])
-    return names.kind == "pair"
 
 
 def host_pair() -> str:

@@ -60,8 +60,7 @@ def weight_files(folder: Path) -> list[str]:
 
 def is_complete(folder: Path) -> bool:
     """Return whether a folder in the Hub's layout has its config.json and weights; a damaged index is for loading."""
-    if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
-        return False
+    has_both = (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
     with suppress(ValueError):
-        return all((folder / file).is_file() for file in weight_files(folder))
-    return True
+        return has_both and all((folder / file).is_file() for file in weight_files(folder))
+    return has_both

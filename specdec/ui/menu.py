@@ -1,11 +1,12 @@
 """List the entries of the page's menus, from the embedded target's files and the host's pairs."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import parse_local_safetensors_file_metadata
 
-from ..families import hub, presets
+from ..families import chat, hub, presets
 from ..figures import machine
 from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
@@ -24,8 +25,13 @@ def targets() -> list[str]:
 
 
 def answers(target: str) -> bool:
-    """Say whether a target answers a prompt, instead of continuing it."""
-    return presets.has_chat_template(target)
+    """Say whether a target answers a prompt, instead of continuing it, as one that is not here yet is assumed to."""
+    names = presets.parse(target)
+    if names.kind == "pair" and names.target != presets.SMOLLM2:
+        with contextlib.suppress(ValueError):
+            place = hub.find_here(names.target)
+            return place is None or bool(chat.template_of(place)[0])
+    return names.kind == "pair"
 
 
 def target_of(kind: str) -> str:
@@ -40,10 +46,8 @@ def drafter_of(kind: str) -> str:
 
 def is_offered(target: Any) -> bool:
     """Say whether a visitor may run this target, which need not be in the menu."""
-    if target in targets():
-        return True
     may_be_typed = isinstance(target, str) and len(target) <= MAX_PAIR and presets.allowed_pairs() is None
-    return may_be_typed and presets.parse(target).kind == "pair"
+    return target in targets() or (may_be_typed and presets.parse(target).kind == "pair")
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
