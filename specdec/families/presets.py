@@ -68,12 +68,8 @@ def parse(name: str, drafts: Sequence[str] = ()) -> ModelNames:
 
 def is_model(name: str) -> bool:
     """Return whether this can name a checkpoint, on the Hub or here."""
-    return (
-        name == SMOLLM2
-        or bool(ON_THE_HUB.fullmatch(name))
-        or has_gguf_name(name)
-        or os.path.isfile(os.path.join(name, "config.json"))
-    )
+    has_form = name == SMOLLM2 or has_gguf_name(name) or bool(ON_THE_HUB.fullmatch(name))
+    return has_form or os.path.isfile(os.path.join(name, "config.json"))
 
 
 def host_pair() -> str:

@@ -73,9 +73,7 @@ def target_sentence(target: str) -> str:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
     if target in ROUNDED:
         return words["rounded_line"]
-    if target == presets.SMOLLM2:
-        return strings("pairs")[target]["shows"]
-    return words["own_pair"]
+    return strings("pairs")[target]["shows"] if target == presets.SMOLLM2 else words["own_pair"]
 
 
 def has_weights(name: str) -> bool:
