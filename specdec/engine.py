@@ -29,7 +29,7 @@ from .lanes import probe
 from .lanes.interleave import broken_off
 from .lanes.race import OnRead, race_lanes
 from .messages import Refused, Step, StepName
-from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED, is_embedded, ROUNDED
+from .methods import Choice, DEFAULT_DRAFTER, EMBEDDED
 from .models import native
 from .models.quantised import QuantisedCopy
 from .settings import RunRequest
@@ -91,13 +91,12 @@ class Engine:
         in_memory = not isinstance(target, str | Path)
         if any(isinstance(each, str | Path) == in_memory for each in drafts):
             raise Refused("name both target and draft, or give both as models in memory")
-        if drafts and not in_memory and (pair := presets.parse_pair(str(target))):
-            target, drafts = pair.target, [*pair.drafts, *drafts]
-        if dtype is not None and (in_memory or ROUNDED.get(str(target).split(presets.SEPARATOR)[0], dtype) != dtype):
+        self._names = None if in_memory else presets.parse(str(target), [str(each) for each in drafts])
+        if dtype is not None and (self._names is None or self._names.precision not in (None, dtype)):
             raise Refused("this target has a precision of its own; leave out dtype")
         if tokenizer is not None and not in_memory:
             raise Refused("a named model has its own tokenizer; leave out tokenizer")
-        self._target, self._drafts, self._tokenizer, self._in_memory = target, tuple(drafts), tokenizer, in_memory
+        self._in_memory = target, tokenizer, drafts  # unless they have names
         self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
         self._models: zoo.Family | None = None
@@ -136,11 +135,12 @@ class Engine:
         what is done stays. Raises Refused as `models` does, and for a drafter whose costs cannot be measured.
         """
         if self._models is None:
-            if missing := [name for name in self._names() if not hub.is_here(name)]:
+            names = self._names.models if self._names else ()
+            if missing := [name for name in names if not hub.is_here(name)]:
                 with closing(hub.fetch(missing, zoo.resolve_device(self._device))) as fetching:
                     for step in fetching:
                         on_step(step)
-            if not self._in_memory and zoo.resolve_device(self._device) == "cpu":
+            if self._names and zoo.resolve_device(self._device) == "cpu":
                 run_in_thread("compile", lambda report: native.library(), on_step)
             run_in_thread("load", lambda report: self.models, on_step)
         models = self.models
@@ -251,25 +251,13 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _names(self) -> tuple[str, ...]:
-        """Return the names of the models that may have to be fetched."""
-        if self._in_memory:
-            return ()
-        if is_embedded(self._target) or (Path(self._target) / "target").is_dir():
-            return tuple(map(str, self._drafts))
-        if pair := presets.parse_pair(str(self._target)):
-            return (*pair.models, *map(str, self._drafts))
-        return (str(self._target), *map(str, self._drafts)) if self._drafts else ()
-
     def _load(self) -> zoo.Family:
-        if self._in_memory:
-            family = zoo.from_memory(self._target, self._tokenizer, self._drafts)
+        if self._names:
+            family = zoo.load(self._names, self._dtype, self._device)
+        else:
+            family = zoo.from_memory(*self._in_memory)
             if self._device not in ("auto", place := family.target.device, place.partition(":")[0]):
                 raise Refused(f"the model in memory is on {place}; leave out device, or move the model")
-        elif self._drafts:
-            family = zoo.load_pair(self._target, *self._drafts, dtype=self._dtype, device=self._device)
-        else:
-            family = zoo.load(str(self._target), self._dtype, self._device)
         if family.target.device == "cpu":
             family.resources.threads = probe.fastest_threads(family, self._spared_cores)
         probe.recall(family)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"  # the family that comes with the package
 ROUNDED = {"embedded:bfloat16": "bfloat16", "embedded:int8": "int8"}  # targets with the same weights in fewer bits
+EMBEDDED_TARGETS = (EMBEDDED, *ROUNDED)
 IN_BROWSER = {  # the drafters that assets/page/engine/worker.js runs, by family
     EMBEDDED: ("draft_model", "prompt_lookup", "none"),
     "smollm2": ("prompt_lookup", "none"),
@@ -52,11 +53,6 @@ RULE_FACTS = {
     "typical": RuleFacts("typical acceptance", lossless=False),
 }
 DEFAULT_RULE = "rejection"
-
-
-def is_embedded(target: object) -> bool:
-    """Return whether a target is the embedded family's, perhaps rounded."""
-    return target == EMBEDDED or target in ROUNDED
 
 
 def rule_facts(key: str) -> RuleFacts:

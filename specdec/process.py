@@ -218,8 +218,8 @@ def engine_for(engines: Engines, target: str, device: str) -> "Engine":
 
     key = target, zoo.resolve_device(device)
     if key not in engines:
-        if presets.parse_pair(target):
-            for other in [key for key in engines if presets.parse_pair(key[0])]:
+        if presets.parse(target).kind == "pair":
+            for other in [key for key in engines if presets.parse(key[0]).kind == "pair"]:
                 engines.pop(other).close()
         engines[key] = Engine(target, device=key[1], spared_cores=1)  # one core is for the page
     return engines[key]

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from .. import __version__, exposure
 from ..messages import Refused
-from ..methods import EMBEDDED, is_embedded
+from ..methods import EMBEDDED
 from ..paths import check_writable, read_prompts
 from ..types import MAX_DRAFT_TOKENS
 from .render import show_progress, show_step
@@ -83,7 +83,7 @@ def first_pair(target: str | None, draft: list[str]) -> str:
     if draft and not target:
         raise Refused("--draft belongs to a --target")
     chosen = presets.SEPARATOR.join((target, *draft)) if target else presets.host_pair()
-    if not is_embedded(chosen) and presets.parse_pair(chosen) is None:
+    if presets.parse(chosen).kind == "family":
         raise Refused(
             f"{chosen} is no pair; name {presets.SMOLLM2}, or write 'TARGET + DRAFT' with names on the Hub "
             "(OWNER/MODEL), folders or GGUF files"

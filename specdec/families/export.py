@@ -20,7 +20,8 @@ from torch.nn.functional import pad
 from ..messages import Refused
 from ..methods import EMBEDDED
 from ..models.browser import weights as browser_weights
-from ..models.checkpoint import open_weights, read_config, SINGLE, Weights
+from ..models.checkpoint import open_weights, read_config, Weights
+from ..models.files import SINGLE
 from ..models.reduced import MAP, READS, WRITES
 from ..paths import FAMILY, write_whole
 from . import chat, hub, presets

@@ -17,9 +17,9 @@ from typing import Any
 from .. import children
 from ..figures import machine
 from ..messages import Refused, Step, TranslatableText
-from ..methods import is_embedded
+from ..methods import EMBEDDED_TARGETS
 from ..models import gguf_header
-from ..models.files import prefix_errors
+from ..models.files import is_complete, prefix_errors
 from ..paths import FAMILY
 from . import smollm2
 
@@ -36,10 +36,8 @@ HUB_ANSWERS_S = 2.0  # after this time without an answer, SmolLM2 is asked for a
 
 def find(name: str | Path) -> Path:
     """Return the path of a folder, GGUF file or name on the Hub, which may be downloaded, or raise Refused."""
-    if is_on_disk(name):
-        return Path(name)
     with fetching(str(name)):
-        if (place := cached(str(name))) is None:
+        if (place := find_here(name)) is None:
             download(str(name), machine.UNLIMITED, Progress())
             place = cached(str(name))
     assert place is not None
@@ -55,7 +53,7 @@ def is_on_disk(name: str | Path) -> bool:
 
 def cached(name: str) -> Path | None:
     """Return where the embedded family, SmolLM2 or a checkpoint in the Hub's cache is; None if it is incomplete."""
-    if is_embedded(name):
+    if name in EMBEDDED_TARGETS:
         return FAMILY
     if name == smollm2.NAME:
         return smollm2.find()
@@ -66,12 +64,16 @@ def cached(name: str) -> Path | None:
         folder = Path(snapshot_download(name, **WANTED, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
-    return folder if (folder / "config.json").exists() else None  # the library may return a folder that lacks files
+    return folder if is_complete(folder) else None  # the library may return a folder that lacks files
+
+
+def find_here(name: str | Path) -> Path | None:
+    """Return where a model is; None if it has to be downloaded. Raises Refused like `is_on_disk`."""
+    return Path(name) if is_on_disk(name) else cached(str(name))
 
 
 def is_here(name: str) -> bool:
-    """Return whether the model needs no download. Raises Refused like `is_on_disk`."""
-    return is_on_disk(name) or cached(name) is not None
+    return find_here(name) is not None
 
 
 @contextlib.contextmanager
@@ -174,7 +176,8 @@ def download(name: str, memory: int, progress: Progress) -> None:
         digest = get_hf_file_metadata(url).etag or ""
         if re.fullmatch("[0-9a-f]{64}", digest):  # a SHA-256; files without one are left to the library
             fill(blobs / digest, url, digest, progress, build_hf_headers())
-    snapshot_download(name, **WANTED)
+    if not is_complete(Path(snapshot_download(name, **WANTED))):
+        raise ValueError("its index names files that it lacks")
 
 
 def download_smollm2(progress: Progress) -> None:

@@ -1,16 +1,16 @@
-"""Parse pairs of published models, `TARGET + DRAFT`, each a name on the Hub or a path, without torch."""
+"""Say which models a target's name stands for, without torch: the one place that parses such a name."""
 
-import contextlib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from .. import exposure
-from ..methods import DRAFT_MODEL, EMBEDDED, is_embedded, METHODS, QUANTISED
+from ..methods import DRAFT_MODEL, EMBEDDED, EMBEDDED_TARGETS, METHODS, QUANTISED, ROUNDED
 from ..models.gguf_header import has_gguf_name
 from ..paths import ASSETS
-from . import chat, hub
 from .smollm2 import NAME as SMOLLM2
 
 SEPARATOR = " + "
@@ -22,16 +22,31 @@ ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The models that `zoo.load_pair` loads. `methods` are the possible drafting methods, the best first."""
+class ModelNames:
+    """The models that a target's name stands for. A pair is a checkpoint, or any target with drafts."""
 
+    kind: Literal["embedded", "pair", "family"]  # `family`: a folder with `target/`; loading refuses anything else
     target: str
     drafts: tuple[str, ...] = ()
-    methods: tuple[str, ...] = PUBLISHED  # all are listed, because only loading a draft shows its method
 
     @property
     def models(self) -> tuple[str, ...]:
-        return self.target, *self.drafts
+        """The names of the models that may have to be fetched."""
+        return (self.target, *self.drafts) if self.kind == "pair" else ()
+
+    @property
+    def precision(self) -> str | None:
+        """The precision that the target's name fixes."""
+        return ROUNDED.get(self.target)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The possible drafting methods, the best first: with drafts all, because only loading shows a draft's."""
+        if self.drafts or self.kind != "pair":
+            return PUBLISHED
+        folders = {folder.name for folder in drafters_of(self.target)}
+        trained = (method.name for method in METHODS.values() if method.folder in folders)
+        return tuple(dict.fromkeys((*trained, *ALONE)))
 
 
 def drafters_of(target: str) -> list[Path]:
@@ -40,38 +55,21 @@ def drafters_of(target: str) -> list[Path]:
     return sorted(file.parent for file in files)
 
 
-def parse_pair(spec: str) -> Pair | None:
-    """Parse `TARGET`, `TARGET + DRAFT`, `FAMILY + DRAFT`, or SmolLM2's name; None for other text, as "embedded"."""
-    if spec == SMOLLM2:
-        folders = {folder.name for folder in drafters_of(SMOLLM2)}
-        trained = (method.name for method in METHODS.values() if method.folder in folders)
-        return Pair(SMOLLM2, methods=tuple(dict.fromkeys((*trained, *ALONE))))
-    target, *drafts = (part.strip() for part in spec.split(SEPARATOR))
-    is_family = is_embedded(target) or os.path.isdir(os.path.join(target, "target"))
-    if not all(map(is_model, drafts)) or not (is_model(target) or (drafts and is_family)):
-        return None
-    return Pair(target, tuple(drafts)) if drafts else Pair(target, methods=ALONE)
+def parse(name: str, drafts: Sequence[str] = ()) -> ModelNames:
+    """Parse the name of a target or pair. Further `drafts` make a pair of any name; loading refuses what is none."""
+    target, *written = (part.strip() for part in name.split(SEPARATOR))
+    is_family = target in EMBEDDED_TARGETS or os.path.isdir(os.path.join(target, "target"))
+    if all(map(is_model, written)) and (is_model(target) or (written and is_family)):
+        return ModelNames("pair", target, (*written, *drafts))
+    if drafts:
+        return ModelNames("pair", name, tuple(drafts))
+    return ModelNames("embedded" if name in EMBEDDED_TARGETS else "family", name)
 
 
 def is_model(name: str) -> bool:
     """Return whether this can name a checkpoint, on the Hub or here."""
-    return (
-        name == SMOLLM2
-        or bool(ON_THE_HUB.fullmatch(name))
-        or has_gguf_name(name)
-        or os.path.isfile(os.path.join(name, "config.json"))
-    )
-
-
-def has_chat_template(spec: str) -> bool:
-    """Return whether a pair's target has a chat template, as one that is not here yet is assumed to."""
-    pair = parse_pair(spec)
-    if pair is None or pair.target == SMOLLM2:
-        return pair is not None
-    with contextlib.suppress(ValueError):
-        place = Path(pair.target) if hub.is_on_disk(pair.target) else hub.cached(pair.target)
-        return place is None or bool(chat.template_of(place)[0])
-    return True
+    has_form = name == SMOLLM2 or has_gguf_name(name) or bool(ON_THE_HUB.fullmatch(name))
+    return has_form or os.path.isfile(os.path.join(name, "config.json"))
 
 
 def host_pair() -> str:
@@ -85,4 +83,4 @@ def allowed_pairs() -> tuple[str, ...] | None:
     if listed is None and exposure.limits().any_pair:
         return None
     pairs = dict.fromkeys((host_pair(), *(listed or ())))
-    return tuple(name for name in pairs if name and not is_embedded(name))
+    return tuple(name for name in pairs if name and parse(name).kind != "embedded")

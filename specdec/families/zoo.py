@@ -1,13 +1,10 @@
 """Load models by name: the embedded family, one of `tools.train`, or a target with its drafters."""
 
 import math
-import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -18,12 +15,13 @@ from ..drafters.adaptive import AdaptiveDrafter
 from ..drafters.base import Drafter
 from ..figures import machine
 from ..messages import Refused
-from ..methods import DRAFT_MODEL, EXIT, inner_drafter, is_embedded, Method, METHODS, methods_using, QUANTISED, ROUNDED
+from ..methods import DRAFT_MODEL, EMBEDDED, EXIT, inner_drafter, Method, METHODS, methods_using, QUANTISED, ROUNDED
 from ..models import gguf_header, native, quantised
 from ..models.base import LanguageModel, LoadedModel
-from ..models.checkpoint import read_config, read_weights, section, weight_files
+from ..models.checkpoint import read_config, read_weights, section
 from ..models.config import is_ours
-from ..models.device import multiplies_bfloat16, Resources, torch_threads
+from ..models.device import multiplies_bfloat16, Resources
+from ..models.files import weight_files
 from ..models.grouped import CODE_TYPES, GGUF, INT7
 from ..models.matrix import draft_dtype
 from ..models.quantised import QuantisedCopy
@@ -169,20 +167,18 @@ def facts_of(model: LoadedModel) -> dict[str, Any]:
     return {"parameters": model.parameters, "layers": model.depth, "hidden_size": model.width} | bits
 
 
-def load(name: str = "embedded", dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
-    """Load "embedded", a key of `ROUNDED`, a folder, or a pair (`presets.parse_pair`), on "cpu", "cuda" or "auto".
+def load(name: str | presets.ModelNames = EMBEDDED, dtype: torch.dtype | None = None, device: str = "cpu") -> Family:
+    """Load what a name that `presets.parse` takes stands for, on "cpu", "cuda" or "auto".
 
-    Without `dtype`, `ROUNDED` or `fastest_dtype` decides. Raises Refused for what cannot be loaded.
+    Without `dtype`, the name or `fastest_dtype` decides. Raises Refused for what cannot be loaded.
     """
-    device = resolve_device(device)
-    dtype = dtype or dtype_of(ROUNDED.get(name))
-    rounded_name = f"{name}:{precision_name(dtype)}"
-    name = rounded_name if rounded_name in ROUNDED else name
-    if pair := presets.parse_pair(name):
-        family = load_pair(pair.target, *pair.drafts, dtype=dtype, device=device)
-        family.name = name
-        return family
-    return load_family(FAMILY if is_embedded(name) else Path(name), name, dtype, device)
+    names, device = presets.parse(name) if isinstance(name, str) else name, resolve_device(device)
+    dtype = dtype or dtype_of(names.precision)
+    if names.kind == "pair":
+        return load_pair(names.target, *names.drafts, dtype=dtype, device=device)
+    rounded_name = f"{names.target}:{precision_name(dtype)}"
+    place = FAMILY if names.kind == "embedded" else Path(names.target)
+    return load_family(place, rounded_name if rounded_name in ROUNDED else names.target, dtype, device)
 
 
 def compute_dtypes(dtype: torch.dtype, device: str) -> tuple[torch.dtype, torch.dtype]:
@@ -253,7 +249,7 @@ def load_pair(target: str | Path, *drafts: str | Path, dtype: torch.dtype | None
     drafts = drafts or tuple(presets.drafters_of(str(target)))
     folder, *others = map(hub.find, (target, *drafts))
     with hub.reading(target):
-        dtype = dtype or dtype_of(ROUNDED.get(str(target))) or fastest_dtype(folders_of(folder)[0], device)
+        dtype = dtype or fastest_dtype(folders_of(folder)[0], device)
     check_memory(list(zip((target, *drafts), (folders_of(folder)[0], *others), strict=True)), dtype, device)
     with hub.reading(target):
         computed, stored = compute_dtypes(dtype, device)
@@ -346,21 +342,3 @@ def fastest_dtype(folder: Path, device: str = "cpu") -> torch.dtype:
         return torch.float32
     fast = multiplies_bfloat16(device) or (native.runs_on(device) and is_ours(read_config(folder)))
     return torch.bfloat16 if fast else torch.float32
-
-
-@torch.inference_mode()
-def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
-    """Time short passes; return the fastest number of threads that leaves `spared_cores` to other programs."""
-    most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
-    most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
-    counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
-    seconds: dict[int, list[float]] = {count: [] for count in counts}
-    cache = family.target.new_cache(64)
-    for count, times in seconds.items() if len(counts) > 1 else ():
-        with torch_threads(count):
-            for length in (1, 2, 5) * passes:
-                start = time.perf_counter()
-                family.target.forward([0] * length, cache, rows=length)
-                times.append(time.perf_counter() - start)
-                cache.keep(0)
-    return min(seconds, key=lambda count: median(seconds[count] or [0.0]))

@@ -6,6 +6,8 @@ The acceptance rate is in the drafter's config.json if training wrote it. The us
 
 import contextlib
 import json
+import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
@@ -15,15 +17,17 @@ from statistics import linear_regression, median, mode
 from typing import Any
 
 import numpy as np
+import torch
 
 from .. import __version__
 from ..events import Event, Failed
-from ..families.zoo import Family, tune_threads
+from ..families.zoo import Family
 from ..figures import machine
 from ..figures.stats import Comparison, LaneStats
 from ..messages import Refused
 from ..methods import ACCEPTANCE, Choice, DEFAULT_DRAFTER, find_method
 from ..models.build import folder
+from ..models.device import torch_threads
 from ..paths import write_whole
 from ..task import Task
 from ..traces.cycle import cycles
@@ -227,6 +231,24 @@ def fastest_threads(family: Family, spared_cores: int) -> int:
         if not (family.in_memory or machine.busy()):
             store({place: count})
     return count
+
+
+@torch.inference_mode()
+def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
+    """Time short passes; return the fastest number of threads that leaves `spared_cores` to other programs."""
+    most, limit = machine.cores() - spared_cores, os.environ.get("OMP_NUM_THREADS", "")
+    most = max(1, min(most, int(limit)) if limit.isdecimal() else most)
+    counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    cache = family.target.new_cache(64)
+    for count, times in seconds.items() if len(counts) > 1 else ():
+        with torch_threads(count):
+            for length in (1, 2, 5) * passes:
+                start = time.perf_counter()
+                family.target.forward([0] * length, cache, rows=length)
+                times.append(time.perf_counter() - start)
+                cache.keep(0)
+    return min(seconds, key=lambda count: median(seconds[count] or [0.0]))
 
 
 def recall(family: Family) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from . import gguf, gguf_header, packed
-from .files import brief, prefix_errors, read_json
+from .files import brief, read_json, weight_files
 
 Weights = dict[str, Tensor]
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
 MAX_LAYERS = 1000
 IGNORED = re.compile(r"rotary_emb\.inv_freq$")  # old checkpoints contain it; our decoder computes it instead
 
@@ -52,22 +50,6 @@ def open_weights(place: Path) -> Mapping[str, Tensor]:
 def for_shapes(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Return tensors with the shapes of `weights`, without reading the data of a GGUF file."""
     return weights.meta_tensors if isinstance(weights, gguf.Stored) else weights
-
-
-def weight_files(folder: Path) -> list[str]:
-    """Return a folder's weight files: `model.safetensors`, or else the shards in the index.
-
-    If both are missing, return the only .safetensors file, because some draft heads use another file name.
-    """
-    if (folder / SINGLE).is_file():
-        return [SINGLE]
-    if (folder / INDEX).is_file():
-        with prefix_errors(INDEX):
-            return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
-    files = sorted(path.name for path in folder.glob("*.safetensors"))
-    if len(files) != 1:
-        raise ValueError(f"{len(files)} .safetensors files, but no {SINGLE} or {INDEX}; pickles are not read")
-    return files
 
 
 def read_file(path: Path) -> Weights:

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 
 
 @contextmanager
@@ -37,3 +40,27 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path.name} is not a JSON object")
     return content
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Return a folder's weight files: `model.safetensors`, or else the shards in the index.
+
+    If both are missing, return the only .safetensors file, because some draft heads use another file name.
+    """
+    if (folder / SINGLE).is_file():
+        return [SINGLE]
+    if (folder / INDEX).is_file():
+        with prefix_errors(INDEX):
+            return sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+    files = sorted(path.name for path in folder.glob("*.safetensors"))
+    if len(files) != 1:
+        raise ValueError(f"{len(files)} .safetensors files, but no {SINGLE} or {INDEX}; pickles are not read")
+    return files
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether a folder in the Hub's layout has its config.json and weights; a damaged index is for loading."""
+    has_both = (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+    with suppress(ValueError):
+        return has_both and all((folder / file).is_file() for file in weight_files(folder))
+    return has_both

@@ -1,13 +1,14 @@
 """List the entries of the page's menus, from the embedded target's files and the host's pairs."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import parse_local_safetensors_file_metadata
 
-from ..families import hub, presets
+from ..families import chat, hub, presets
 from ..figures import machine
-from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, is_embedded, METHODS, ROUNDED, RULE_FACTS
+from ..methods import DEFAULT_DRAFTER, DRAFT_MODEL, EMBEDDED, EXIT, METHODS, ROUNDED, RULE_FACTS
 from ..paths import FAMILY
 from .text import of_drafters, questions, read_json, sentences, strings
 
@@ -24,8 +25,13 @@ def targets() -> list[str]:
 
 
 def answers(target: str) -> bool:
-    """Say whether a target answers a prompt, instead of continuing it."""
-    return not is_embedded(target) and presets.has_chat_template(target)
+    """Say whether a target answers a prompt, instead of continuing it, as one that is not here yet is assumed to."""
+    names = presets.parse(target)
+    if names.kind == "pair" and names.target != presets.SMOLLM2:
+        with contextlib.suppress(ValueError):
+            place = hub.find_here(names.target)
+            return place is None or bool(chat.template_of(place)[0])
+    return names.kind == "pair"
 
 
 def target_of(kind: str) -> str:
@@ -40,19 +46,17 @@ def drafter_of(kind: str) -> str:
 
 def is_offered(target: Any) -> bool:
     """Say whether a visitor may run this target, which need not be in the menu."""
-    if target in targets():
-        return True
     may_be_typed = isinstance(target, str) and len(target) <= MAX_PAIR and presets.allowed_pairs() is None
-    return may_be_typed and presets.parse_pair(target) is not None
+    return target in targets() or (may_be_typed and presets.parse(target).kind == "pair")
 
 
 def drafters(target: str = EMBEDDED) -> list[str]:
     """List a target's drafters, without trees on a GPU, and without embedded ones that lack files."""
-    if is_embedded(target):
+    models = presets.parse(target)
+    if models.kind == "embedded":
         names = [name for name, method in METHODS.items() if method.embedded and has_weights(name)]
     else:
-        pair = presets.parse_pair(target) or presets.Pair(target)
-        names = list(dict.fromkeys((*pair.methods, *presets.TARGET_ONLY)))
+        names = list(dict.fromkeys((*models.methods, *presets.TARGET_ONLY)))
     return [name for name in names if not (METHODS[name].tree and machine.gpu_memory())]
 
 
@@ -69,9 +73,7 @@ def target_sentence(target: str) -> str:
         return sentences(words["embedded_line"], words["target_note"] if presets.allowed_pairs() is None else "")
     if target in ROUNDED:
         return words["rounded_line"]
-    if target == presets.SMOLLM2:
-        return strings("pairs")[target]["shows"]
-    return words["own_pair"]
+    return strings("pairs")[target]["shows"] if target == presets.SMOLLM2 else words["own_pair"]
 
 
 def has_weights(name: str) -> bool:
@@ -86,7 +88,8 @@ def drafter_sentences(rule: str, target: str = EMBEDDED) -> dict[str, str]:
     words = strings("page")["settings"]
     lines = {DEFAULT_DRAFTER: words["chosen"]["line"]} | of_drafters("line")
     verdict = words["lossless" if RULE_FACTS[rule].lossless else "lossy"]
-    costs = {DEFAULT_DRAFTER: ""} | {name: cost(name) if is_embedded(target) else "" for name in drafters(target)}
+    ours = presets.parse(target).kind == "embedded"
+    costs = {DEFAULT_DRAFTER: ""} | {name: cost(name) if ours else "" for name in drafters(target)}
     return {name: sentences(lines[name], costs[name], verdict) for name in costs}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..families import presets
 from ..messages import Refused
-from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, ROUNDED, RULE_FACTS
+from ..methods import ADAPTIVE, DEFAULT_DRAFTER, EMBEDDED, METHODS, RULE_FACTS
 from ..proof import SAMPLE_SIZES
 from ..settings import check_text, read_stop, RunRequest, Setting, SETTINGS
 from ..types import has_lone_surrogate, MAX_STOP_LENGTH, MAX_STOPS
@@ -29,7 +29,7 @@ def check(*settings: Any, **named: Any) -> RunRequest:
     drafter = check_drafter(values["drafter"], values["target"])
     # Transformers does not have every drafter, and cannot run our target in 8 bits.
     has_peer = METHODS[drafter].peer if drafter in METHODS else drafter == DEFAULT_DRAFTER
-    values["peer"] &= has_peer and ROUNDED.get(values["target"]) != "int8"
+    values["peer"] &= has_peer and presets.parse(values["target"]).precision != "int8"
     return RunRequest.from_settings(values)
 
 

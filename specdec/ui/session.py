@@ -124,14 +124,14 @@ class Session:
 
     def fetch(self, target: str) -> Iterator[Answer]:
         """Download the missing files of a pair. Raises Refused if that fails."""
-        pair = presets.parse_pair(target)
-        if pair is None or all(map(hub.is_here, pair.models)):
+        models = presets.parse(target).models
+        if all(map(hub.is_here, models)):
             return
         yield Answer("running", say("looking"))
         while not self._downloading.acquire(timeout=LOOK_EVERY_S):
             yield worded(self.download)
         try:
-            if missing := [model for model in pair.models if not hub.is_here(model)]:
+            if missing := [model for model in models if not hub.is_here(model)]:
                 yield Answer("fetch", say("fetching_soon", name=missing[0]))
                 with contextlib.closing(hub.fetch(missing, self.device)) as states:
                     for step in states:

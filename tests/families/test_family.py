@@ -18,7 +18,7 @@ from specdec.events import Committed, Event, Started, Verified
 from specdec.families import zoo
 from specdec.families.zoo import Family
 from specdec.figures import machine
-from specdec.lanes.probe import choose, expect
+from specdec.lanes.probe import choose, expect, tune_threads
 from specdec.lanes.race import make_task, race_lanes
 from specdec.loop import generate
 from specdec.messages import Refused
@@ -211,7 +211,7 @@ def test_no_more_threads_are_tried_than_the_environment_allows(monkeypatch, limi
         return forward(*arguments, **options)
 
     monkeypatch.setattr(family.target, "forward", time_pass)
-    best = zoo.tune_threads(family, passes=1)
+    best = tune_threads(family, passes=1)
     assert all(modes)
     assert {*tried, *([before] if counts else [])} == counts | ({before} if counts else set())
     assert 1 <= best <= int(limit or 4) and torch.get_num_threads() == before

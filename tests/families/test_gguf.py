@@ -181,7 +181,7 @@ def test_a_scaling_of_positions_is_refused_in_a_sentence(tmp_path) -> None:
 def test_a_file_is_a_target_wherever_a_folder_is(whole, tmp_path, monkeypatch) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(whole)
-    assert presets.parse_pair(f"{path} + {path}") == presets.Pair(str(path), (str(path),))
+    assert presets.parse(f"{path} + {path}") == presets.ModelNames("pair", str(path), (str(path),))
     assert hub.is_here(str(path)) and hub.find(path) == path
     with pytest.raises(Refused, match="no GGUF file"):
         hub.find(tmp_path / "other.gguf")

@@ -1,6 +1,7 @@
 """Checkpoints from the Hub: fetched, stopped, gone on with, and refused with a sentence."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -66,6 +67,40 @@ def test_what_was_spoilt_while_it_lay_there_is_fetched_anew(tmp_path, server, mo
     with pytest.raises(ValueError, match="downloaded file has a wrong SHA-256"):
         hub.fill(tmp_path / "y", url, digest, hub.Progress())
     assert not (tmp_path / "y").exists()
+
+
+def test_a_part_of_a_checkpoint_is_not_here(monkeypatch, tmp_path) -> None:
+    hubserver.use_cache(monkeypatch, tmp_path / "cache")
+    shards = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    index = json.dumps({"weight_map": {"a": shards[0], "b": shards[1]}})
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")  # all that transformers' AutoConfig leaves in the cache
+    place = hubserver.put(tmp_path / "cache", "some/model", model)
+    assert not hub.is_here("some/model")
+    (place / "eagle.safetensors").write_bytes(b"")
+    assert hub.cached("some/model") == place
+    (place / "model.safetensors.index.json").write_text(index)
+    assert not hub.is_here("some/model")
+    (place / shards[0]).write_bytes(b"")
+    assert not hub.is_here("some/model")
+    (place / shards[1]).write_bytes(b"")
+    assert hub.cached("some/model") == place
+    (place / shards[1]).unlink()
+    (place / shards[1]).symlink_to("../../blobs/gone")
+    assert not hub.is_here("some/model")
+    (place / "model.safetensors.index.json").write_text("{")
+    assert hub.cached("some/model") == place  # loading says what is wrong
+    (place / "config.json").unlink()
+    assert not hub.is_here("some/model")
+
+
+def test_a_checkpoint_whose_index_names_what_it_lacks_is_one_sentence(server) -> None:
+    folder = server.repositories["some/model"]
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "its index names files that it lacks" in refusal()
 
 
 @pytest.mark.long

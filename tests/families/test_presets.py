@@ -4,9 +4,11 @@ import pytest
 
 from specdec import exposure
 from specdec.families import presets, zoo
-from specdec.families.presets import Pair
+from specdec.families.presets import ModelNames, parse
 from specdec.lanes.race import race_lanes
 from specdec.messages import Refused
+from specdec.methods import ROUNDED
+from specdec.paths import FAMILY
 from specdec.settings import RunRequest
 from specdec.types import SamplingParams
 from tests.families import hubserver, toypairs
@@ -17,12 +19,21 @@ from tests.tokens import ids
 def test_a_pair_is_written(tmp_path) -> None:
     (tmp_path / "config.json").write_text("{}")
     here = str(tmp_path)
-    assert presets.parse_pair("a/b + c/d") == Pair("a/b", ("c/d",))
-    assert presets.parse_pair(f"{here} + c/d.e-1") == Pair(here, ("c/d.e-1",))
-    assert presets.parse_pair("a/b + c/d + e/f") == Pair("a/b", ("c/d", "e/f"))
-    assert presets.parse_pair(f"embedded + {here}") == Pair("embedded", (here,))
-    none = ["embedded", "", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x"]
-    assert not any(map(presets.parse_pair, [*none, "a/b + ~c/d", "a/b + embedded"]))
+    assert parse("a/b + c/d") == ModelNames("pair", "a/b", ("c/d",))
+    assert parse(f"{here} + c/d.e-1") == ModelNames("pair", here, ("c/d.e-1",))
+    assert parse("a/b + c/d + e/f") == parse("a/b + c/d", ["e/f"]) == ModelNames("pair", "a/b", ("c/d", "e/f"))
+    assert parse(f"embedded + {here}") == parse("embedded", [here]) == ModelNames("pair", "embedded", (here,))
+    assert parse("a/b").models == ("a/b",) and parse("a/b + c/d").models == ("a/b", "c/d")
+    none = ["", "a", "a/b/c", "../b", "/nowhere", "a/b +", " + a/b", "a/b + ../../c", "-/x", str(FAMILY)]
+    for name in (*none, "a/b + ~c/d", "a/b + embedded", " embedded"):
+        assert parse(name) == ModelNames("family", name) and not parse(name).models
+        assert parse(name, ["../c"]) == ModelNames("pair", name, ("../c",))  # loading refuses it
+
+
+def test_the_embedded_target_has_names_that_fix_its_precision() -> None:
+    for name, precision in {"embedded": None, **ROUNDED}.items():
+        assert parse(name) == ModelNames("embedded", name) and not parse(name).models
+        assert parse(name).precision == parse(f"{name} + a/b").precision == precision
 
 
 def test_a_host_says_what_may_be_asked_for(monkeypatch) -> None:

@@ -88,12 +88,13 @@ def test_the_command_fetches_it_for_a_class(server, capsys) -> None:
 
 def test_it_is_a_pair_with_the_drafters_that_lie_here(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(presets, "ASSETS", tmp_path)
-    assert presets.parse_pair("smollm2") == presets.Pair("smollm2", methods=presets.ALONE)
+    names = presets.parse("smollm2")
+    assert names == presets.ModelNames("pair", "smollm2") and names.methods == presets.ALONE
     for name in ("draft_model", "eagle3"):
         (tmp_path / "models" / "smollm2" / name).mkdir(parents=True)
         (tmp_path / "models" / "smollm2" / name / "config.json").write_text("{}")
     methods = "draft_model adaptive eagle3 eagle3:tree suffix prompt_lookup quantised"
-    assert presets.parse_pair("smollm2").methods == tuple(methods.split())
+    assert names.methods == tuple(methods.split())
 
 
 @pytest.mark.skipif(smollm2.find() is None, reason="SmolLM2 is not on this machine: specdec get smollm2")

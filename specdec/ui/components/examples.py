@@ -6,7 +6,8 @@ from typing import Any
 
 import gradio as gr
 
-from ...methods import DEFAULT_DRAFTER, EMBEDDED, is_embedded
+from ...families import presets
+from ...methods import DEFAULT_DRAFTER, EMBEDDED
 from ...settings import SETTINGS
 from ...traces.file import escaped
 from .. import menu, recorded
@@ -47,7 +48,7 @@ def fitting(target: Any) -> list[Any]:
 
 def show(kind: str, prompt: str, drafter: str, target: str = EMBEDDED) -> list[Any]:
     """Play the recorded run of this kind's first example. If there is none, or it is on show, fill in an example."""
-    texts, recorded_with, ours = prompts()[kind], menu.target_of(kind), is_embedded(target)
+    texts, recorded_with, ours = prompts()[kind], menu.target_of(kind), presets.parse(target).kind == "embedded"
     other_model = not ours and target != recorded_with and menu.answers(target) == menu.answers(recorded_with)
     shown = prompt == texts[0] and len(texts) > 1
     if not other_model and kind in recorded.recorded_names() and not shown:
