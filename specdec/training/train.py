@@ -15,9 +15,8 @@ from ..families import hub, zoo
 from ..families.export import write as write_folder
 from ..figures.machine import give_memory_back
 from ..messages import Refused
-from ..models.checkpoint import SINGLE
 from ..models.device import torch_threads
-from ..models.files import read_json
+from ..models.files import read_json, SINGLE
 from ..models.packed import FILE, pack_rows, ROWS
 from ..models.transformer import Transformer
 from ..paths import read_prompts, write_whole
