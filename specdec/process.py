@@ -8,7 +8,6 @@ can succeed, the process ends itself. Calls are numbered, so that late answers t
 
 import contextlib
 import importlib
-import json
 import logging
 import math
 import multiprocessing
@@ -17,27 +16,15 @@ import signal
 import threading
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, TYPE_CHECKING, TypeAlias
-
-from .events import Committed, Failed, Finished, Started
-from .messages import Refused, Step
-from .methods import Choice
-from .settings import RunRequest
-from .traces.file import escaped, line
-
-if TYPE_CHECKING:
-    from .engine import Engine, Run
+from typing import Any
 
 HEARTBEAT_S = 0.25  # a call without news answers None after this many seconds, so that its reader can leave
 SILENCE_S = 180.0  # a process that is silent for longer is killed; steps of preparing give signs of life
-UPDATES_PER_SECOND = 8  # of lines; at any speed of the engine
 SPAWN = multiprocessing.get_context("spawn")
-Send = Callable[["str | Step | Choice"], None]
-Engines: TypeAlias = "dict[tuple[str, str], Engine]"  # by target and device
 log = logging.getLogger(__name__)
 
 
@@ -51,7 +38,7 @@ class EngineProcess:
     `module` holds the `CALLS` that the process answers. `environment` replaces variables for it.
     """
 
-    def __init__(self, module: str = __name__, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, module: str = f"{__package__}.calls", environment: Mapping[str, str] | None = None) -> None:
         self._module, self._environment = module, dict(environment or {})
         self._process: multiprocessing.context.SpawnProcess | None = None
         self._connection: Any = None  # a `Connection`, once the process is started
@@ -162,7 +149,7 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
     """Answer calls of `module.CALLS` until the connection closes."""
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the page
-    calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    waiting: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     current = 0  # number of the call that the page still reads
 
     def listen() -> None:
@@ -174,14 +161,16 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
                 os._exit(0)  # the page is gone: end even in the middle of a run
             current = message[0] if message else 0
             if message:
-                calls.put(message)
+                waiting.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
     threading.Thread(target=compile_layers, daemon=True).start()
+    from . import calls  # which imports torch
+
     handlers: dict[str, Callable[..., None]] = importlib.import_module(module).CALLS
-    engines: Engines = {}
+    engines: calls.Engines = {}
     while True:
-        number, name, arguments = calls.get()
+        number, name, arguments = waiting.get()
 
         def send(item: Any, number: int = number) -> None:
             connection.send((number, "item", item))
@@ -193,120 +182,18 @@ def serve(connection: Connection, module: str, environment: dict[str, str]) -> N
             with contextlib.suppress(CancelledError):
                 handlers[name](engines, send, *arguments)
         except Exception as failure:
-            error = explain(failure, engines.values())
-        spoiled = is_spoiled()
+            error = calls.explain(failure, engines.values())
+        spoiled = calls.is_spoiled()
         connection.send((number, "last" if spoiled else "end", error))
         if spoiled:
             os._exit(1)
 
 
 def compile_layers() -> None:
-    """Compile the layers of small models and import the engine, while the page fetches the first pair."""
+    """Compile the layers of small models, while the engine is imported and the page fetches the first pair."""
     import torch
 
     from .models.native import library
 
     if not torch.cuda.is_available():
         library()
-    importlib.import_module(f"{__package__}.engine")
-
-
-def engine_for(engines: Engines, target: str, device: str) -> "Engine":
-    """Return the engine of a target on a device, a new one if there is none. Of pairs, only the last one stays."""
-    from .engine import Engine
-    from .families import presets, zoo
-
-    key = target, zoo.resolve_device(device)
-    if key not in engines:
-        if presets.parse(target).kind == "pair":
-            for other in [key for key in engines if presets.parse(key[0]).kind == "pair"]:
-                engines.pop(other).close()
-        engines[key] = Engine(target, device=key[1], spared_cores=1)  # one core is for the page
-    return engines[key]
-
-
-def explain(error: Exception, engines: Iterable["Engine"]) -> Exception:
-    """Convert an error to one that can be pickled. Visitors see the message of `Refused`; others are logged."""
-    import torch
-
-    from .loop import NO_ROOM
-
-    if isinstance(error, Refused):
-        log.info("refused", exc_info=error)
-        return Refused(*error.args)
-    log.error("a call of the engine failed", exc_info=error)
-    if isinstance(error, torch.OutOfMemoryError):
-        for engine in engines:
-            engine.release_memory()
-        return Refused(NO_ROOM)
-    return RuntimeError(f"{type(error).__name__}: {error}")
-
-
-def is_spoiled() -> bool:
-    """Return whether every further run would fail."""
-    import torch
-
-    from .gpu.cuda import IN_PROCESS
-
-    try:
-        if torch.cuda.is_initialized():
-            torch.cuda.synchronize()
-    except RuntimeError:
-        log.exception("CUDA cannot recover from an error, so this process ends")
-        return True
-    return IN_PROCESS.spoiled
-
-
-def prepare(engines: Engines, send: Send, target: str, device: str) -> None:
-    """Prepare a run of this target that leaves drafter and K open, and send what is chosen for it."""
-    send(engine_for(engines, target, device).prepare(on_step=send))
-
-
-def run(
-    engines: Engines, send: Send, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
-) -> None:
-    """Run a request. Send the steps of preparing, the choice of drafter and K, and then the lines of the trace.
-
-    Between lines, steps named `read` say how much of a long prompt the lane `text` has read. `kind` is the prompt's
-    kind for the header. `translate` is that of `lines_of`.
-    """
-
-    def on_read(lane: str, done: int, total: int) -> None:
-        send(Step("read", done, total, text=lane))
-
-    started = engine_for(engines, request.target, device).start(request, send, on_read, measure=False, kind=kind)
-    send(started.choice)
-    with contextlib.closing(lines_of(started, translate)) as texts:
-        for text in texts:
-            send(text)
-
-
-def lines_of(started: "Run", translate: Callable[[str], str]) -> Generator[str, None, None]:
-    """Run what was started, and yield its trace, several lines at a time, and no cycle in parts.
-
-    `translate` puts the engine's sentences into another language. Closing the iterator ends the run.
-    """
-    lines, sent_at = started.header.line(), 0.0
-    with contextlib.closing(started.events) as events:
-        for event in events:
-            if isinstance(event, Failed):
-                event = replace(event, reason=translate(event.reason))
-            lines += line(event)
-            is_whole = isinstance(event, Started | Committed | Finished)  # a fatal failure is followed by `Finished`
-            if is_whole and time.monotonic() - sent_at >= 1 / UPDATES_PER_SECOND:
-                text, lines, sent_at = escaped(lines), "", time.monotonic()
-                yield text
-    if lines:
-        yield escaped(lines)
-
-
-def certify(engines: Engines, send: Send, pair: str, text: str, mistake: str, draws: int, seed: int) -> None:
-    from .proof import certify as certificate
-    from .proof.mistakes import MISTAKES
-
-    chosen = certificate.toy() if pair == "toy" else certificate.embedded(engine_for(engines, pair, "cpu").models, text)
-    for state in certificate.certify(chosen, MISTAKES[mistake] if mistake else None, draws, seed):
-        send(json.dumps(state, ensure_ascii=False))
-
-
-CALLS: dict[str, Callable[..., None]] = {"prepare": prepare, "run": run, "certify": certify}

@@ -16,10 +16,11 @@ import gradio
 import spaces  # before torch
 import torch
 
+from .calls import explain, is_spoiled, lines_of
 from .engine import Engine
 from .gpu.trial import SWITCH
 from .messages import Step
-from .process import Call, Deadline, EngineProcess, explain, is_spoiled, lines_of, ProcessDied
+from .process import Call, Deadline, EngineProcess, ProcessDied
 from .settings import RunRequest
 
 ON_CPU = {"SPACES_ZERO_GPU": "", "CUDA_VISIBLE_DEVICES": ""}  # the environment of the process without a GPU
@@ -76,7 +77,7 @@ class ZeroProcess(EngineProcess):
     def _decode(
         self, request: RunRequest, device: str, kind: str, translate: Callable[[str], str]
     ) -> Generator[Any, None, None]:
-        """In the fork: yield what `process.run` sends, and its error, if any. The deadline is before the platform's."""
+        """In the fork: yield what `calls.run` sends, and its error, if any. The deadline is before the platform's."""
         seconds = duration_s(request) - MARGIN_S
         deadline = Deadline(seconds, time.monotonic() + seconds)
         torch.set_num_threads(1)

@@ -40,8 +40,9 @@ IMPORTS = {
     "traces": "describe events figures messages methods paths rules sampling types",
     "servers": "engine events lanes messages models proof types",
     "engine": "drafters events families gpu lanes messages methods models settings traces types verify",
-    "process": "engine events families gpu loop messages methods models proof settings traces",
-    "zero": "engine gpu messages process settings",
+    "calls": "engine events families gpu loop messages methods proof settings traces",
+    "process": "calls models",
+    "zero": "calls engine gpu messages process settings",
     "bench": "engine events families figures lanes messages methods paths specdec types",
     "ui": "children events exposure families figures messages methods paths process proof settings traces types",
 }

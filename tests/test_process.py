@@ -19,8 +19,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from specdec import children
-from specdec import process as calls
+from specdec import calls, children
 from specdec.drafters.base import NoDrafter
 from specdec.engine import Engine, Run
 from specdec.events import Failed
@@ -206,7 +205,7 @@ def test_a_hung_engine_is_left_at_once_and_ended_once_it_was_silent_for_too_long
     waiting = race_on(process)
     assert next(waiting) is None and first.is_alive()  # meanwhile its reader may do something else
     waiting.close()
-    monkeypatch.setattr(calls, "SILENCE_S", 0.0)
+    monkeypatch.setattr("specdec.process.SILENCE_S", 0.0)
     with pytest.raises(ProcessDied):
         items(race_on(process))
     monkeypatch.undo()

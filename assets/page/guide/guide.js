@@ -79,12 +79,15 @@ export function mount(element, props, _watch, _trigger, server) {
     practice: () => createPractice(texts, sources),
   };
 
-  const createMistake = (/** @type {string[]} */ [wrong, right, source]) =>
-    createFold(
+  const createMistake = (/** @type {string[]} */ [wrong, right, source], /** @type {number} */ i) => {
+    const fold = createFold(
       [createMark("×", texts.mistakes_words.wrong), html("q", {}, wrong)],
       html("p", {}, createMark(html("i", { class: "sd-tick" }), texts.mistakes_words.right), right),
       html("p", { class: "sd-sub" }, texts.mistakes_words.source + ": ", linkPapers(source)),
     );
+    fold.toggleAttribute("open", !i);
+    return fold;
+  };
 
   /* Says first what speculative decoding does: a picture of each step of a cycle, and the words of Race. */
   const createCycle = () =>

@@ -130,7 +130,6 @@ function mountPlayer(element, props, watch, trigger) {
     view.linkedRun = fromLink ? view.run : null;
     Object.assign(view, {
       timeMs: openAtEnd ? replayEnd(view.run) : 0,
-      zoom: view.zoomChosen ? view.zoom : openAtEnd ? "run" : "close",
       rejectionPause: live || view.touched ? "spent" : "armed",
       playing: false,
       settleProgress: 1,
@@ -180,6 +179,7 @@ function mountPlayer(element, props, watch, trigger) {
         moving && moving.number,
       ].join(),
       hasChanged = key !== drawnKey;
+    if (!view.zoomChosen) view.zoom = view.run.closed && isAtEnd(view) ? "run" : "close";
     lanes.paint();
     if (hasChanged) {
       drawnKey = key;

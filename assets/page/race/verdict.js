@@ -51,7 +51,7 @@ export function summarize(/** @type {PlayerTexts} */ texts, /** @type {Run} */ r
   const barTextOf = (/** @type {Lane} */ lane) =>
     serverOf(lane) ? texts.server.bar : isEqualLength ? labels.bar : labels.bar_each;
   return {
-    headline: place ? fillText(labels.stopped, { place: texts.say.place[place] }) : headlineOf(texts, run, figures),
+    headline: headlineOf(texts, run, figures, place),
     clock:
       place || !outcome || (isLoss && !busy)
         ? ""
@@ -78,12 +78,13 @@ export const isInactive = (
   /** @type {Figures} */ { speculative: { drafted, passes, tokens } },
 ) => plainOf(run) && !serverOf(speculativeOf(run)) && !drafted && passes === tokens;
 
-/** @param {PlayerTexts} texts @param {Run} run @param {Figures} figures */
-function headlineOf(texts, run, figures) {
+/** @param {PlayerTexts} texts @param {Run} run @param {Figures} figures @param {string} place */
+function headlineOf(texts, run, figures, place) {
   const { written: n, passes: ks, tokens: kp } = figures.speculative,
     labels = texts.finish,
     outcome = outcomeOf(figures.speedup),
     values = { n, ks, kp, m: figures.plain.written, times: formatTimes(1 / Number(figures.speedup)) };
+  if (place) return fillText(labels.stopped, { ...values, place: texts.say.place[place] });
   if (!plainOf(run)) return fillText(labels.alone, values);
   if (isInactive(run, figures)) return fillText(labels.inactive, values);
   const beforePasses = outcome === "slower" ? fillText(labels.slower, values) : "";

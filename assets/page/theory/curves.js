@@ -73,7 +73,7 @@ export function createCurves({
     );
   }
 
-  /** Marks the current and the best K. The label stands at the foot of the line, where no curve is that pays.
+  /** Marks the current and the best K.
    * @param {Frame} frame @param {Scale} x @param {Scale} y */
   function paintPoints({ chart, floor, left, plotWidth }, x, y) {
     const best = findBestK(),
@@ -101,7 +101,7 @@ export function createCurves({
     chart.append(
       svgLine(pointX, pointY, pointX, floor, "sd-th-drop"),
       svgDot(pointX, pointY, 7, "sd-th-you"),
-      svgText(pointX + (alignsEnd ? -8 : 8), floor - 28, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
+      svgText(pointX + (alignsEnd ? -12 : 12), pointY + 20, label, "sd-th-mine sd-b", alignsEnd ? "end" : "start"),
     );
     const measuredY = settings.usesRun ? y(measured().speedup) : pointY;
     if (Math.abs(measuredY - pointY) > 14) chart.append(svgDiamond(pointX, measuredY, "sd-th-real")); // else they touch
