@@ -229,7 +229,8 @@ class Engine:
         )
         settled = replace(request, drafter=choice.drafter, k=choice.k)
         events = race_lanes(self.models, settled, details, alone, on_read)
-        text = request.prompt if isinstance(request.prompt, str) else json.dumps(request.prompt, ensure_ascii=False)
+        prompt = request.prompt
+        text = prompt if isinstance(prompt, str) else json.dumps(list(prompt), default=dict, ensure_ascii=False)
         lanes = (SPECULATIVE,) if alone else (SPECULATIVE, *[PEER] * request.peer, PLAIN)
         return Run(choice, live_header(text, self.models.describe(), lanes, kind), events)
 

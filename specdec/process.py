@@ -51,8 +51,9 @@ class EngineProcess:
             if self._process is None or not self._process.is_alive():
                 self._connection, engine_end = SPAWN.Pipe()
                 arguments = (engine_end, self._module, self._environment)
-                self._process = SPAWN.Process(target=serve, args=arguments, daemon=True)
-                self._process.start()
+                process = SPAWN.Process(target=serve, args=arguments, daemon=True)
+                process.start()
+                self._process = process
                 engine_end.close()
             return self._process
 
@@ -127,7 +128,7 @@ class Call(Iterator[Any]):
 
 @dataclass(eq=False)
 class Deadline(Exception):
-    """The end of a visitor's seconds, which count from the first line. It is raised after them."""
+    """The end of a visitor's seconds, which count from the first line. `check` raises it."""
 
     seconds: float
     end: float = math.inf

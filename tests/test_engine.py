@@ -246,7 +246,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     *(({"stop": value}, f"stop must be a tuple of strings, not {value!r}") for value in ("END", 5, None, ["a"], (1,))),
     ({"stop": ("\ud800",)}, "half of a character"),
     ({"drafter": "magic", "k": 2}, "there is no drafter 'magic'"),
-    ({"prompt": [1, 10**9]}, "A prompt is a text"),
+    *(
+        ({"prompt": prompt}, "A prompt is a text")
+        for prompt in ([1, 10**9], 5, None, [{"role": "user", "content": []}])
+    ),
     ({"prompt": [{"role": "user", "content": "Hi"}]}, "no chat template"),
 ]
 

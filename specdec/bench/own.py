@@ -56,7 +56,7 @@ def measure_prompts(engine: Engine, plan: Plan) -> DataFrame:
             rows.append(
                 {
                     "prompt": index,
-                    "text": prompt if isinstance(prompt, str) else prompt[-1]["content"],
+                    "text": prompt[-1]["content"] if isinstance(prompt[-1], dict) else str(prompt),
                     "drafter": case.drafter,
                     "k": case.k,
                     **{name: figures[name] for name in ("alpha", "alpha_by_position", "tau")},

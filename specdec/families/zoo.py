@@ -1,7 +1,7 @@
 """Load models by name: the embedded family, one of `tools.train`, or a target with its drafters."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ from . import chat, hub, presets, published
 
 # The precisions of a target. `gguf` keeps the codes of a GGUF file. The browser's engine has only `int7` and `gguf`.
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "int7": INT7, "gguf": GGUF}
+MESSAGE_KEYS = ("role", "content")  # of a message in a chat
 SMALL = 50_000_000  # weights; on a CPU, models up to this size compute in float32
 
 
@@ -124,15 +125,16 @@ class Family:
         if isinstance(prompt, str):
             text_ids = ids_of(prompt, self.tokenizer) if self.chat is None else self.chat.tokens(prompt, self.tokenizer)
             return text_ids if self.chat else [*self.prefix, *text_ids]
-        if all(isinstance(token, int) and 0 <= token < self.target.vocabulary for token in prompt):
-            return [int(token) for token in prompt]  # type: ignore[arg-type]
-        if all(isinstance(message, Mapping) and {"role", "content"} <= message.keys() for message in prompt):
+        items: list[Any] = list(prompt) if isinstance(prompt, Iterable) else [None]
+        if all(isinstance(token, int) and 0 <= token < self.target.vocabulary for token in items):
+            return [int(token) for token in items]
+        if all(isinstance(each, Mapping) and all(isinstance(each.get(x), str) for x in MESSAGE_KEYS) for each in items):
             if self.chat is None:
                 raise Refused("This target has no chat template: give a text or token ids instead of messages.")
-            return self.chat.conversation(prompt, self.tokenizer)  # type: ignore[arg-type]
+            return self.chat.conversation(items, self.tokenizer)
         raise Refused(
-            "A prompt is a text, a list of messages with role and content, or a list of token ids below "
-            f"{self.target.vocabulary}."
+            "A prompt is a text, a list of messages with role and content, which are texts, or a list of token ids "
+            f"below {self.target.vocabulary}."
         )
 
     @property

@@ -40,8 +40,10 @@ def make_task(
     """
     drafter, params = request.drafter, request.params
     rule = rules.make_rule(request.rule) if isinstance(request.rule, str) else request.rule
-    if not isinstance(rule, Rule):
-        raise Refused(f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule")
+    if not (isinstance(rule, Rule) and hasattr(rule, "name") and hasattr(rule, "lossless")):
+        raise Refused(
+            f"a {type(rule).__name__} is no rule: derive its class from specdec.verify.Rule, and set name and lossless"
+        )
     if isinstance(drafter, str):
         capacity = min(family.target.context, len(tokens) + params.max_tokens)
         target, drafter = family.new_drafter(drafter, capacity, family.template_counts(request.prompt))

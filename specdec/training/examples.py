@@ -144,7 +144,16 @@ def read_file(path: Path, vocabulary: int) -> tuple[list[Numbers], list[int]]:
             tokens, lengths, starts = (file[name].astype(np.int64) for name in ("tokens", "lengths", "starts"))
         if len(lengths) != len(starts) or lengths.sum() != len(tokens) or (starts > lengths).any():
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise Refused(f"{path} holds no examples: it lacks arrays of tokens, lengths and starts that fit") from error
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
         raise Refused(f"{path} has ids beyond the target's vocabulary of {vocabulary}: another model wrote it")

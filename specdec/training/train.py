@@ -88,6 +88,8 @@ def train(
         raise Refused(f"{method!r} is not a method of training; choose from {', '.join(TRAINABLE)}")
     if width % HEAD_DIM:
         raise Refused(f"the width of a draft model must be a multiple of {HEAD_DIM}, not {width}")
+    if prompts and texts:
+        raise Refused("with --examples no texts are written; leave out --prompts")
     shape = {"width": width, "layers": layers} if method == "draft_model" else {}
     settings: dict[str, Any] = {"target": target, "method": method, **shape}
     saved, best = read_earlier(out, settings)
@@ -277,7 +279,8 @@ class Writing:
     def save(self) -> None:
         if self.unsaved:
             folder = self.training.out / EXAMPLES_FOLDER
-            example_files.save(self.unsaved, folder / f"{len(list(folder.glob('[!.]*.npz'))):04d}.npz")
+            last = max((int(path.stem) for path in folder.glob("*.npz") if path.stem.isdecimal()), default=-1)
+            example_files.save(self.unsaved, folder / f"{last + 1:04d}.npz")
             self.unsaved.clear()
 
     def summary(self, tokens: int) -> str:

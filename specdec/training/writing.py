@@ -47,7 +47,7 @@ class Writer:
         self.rng = random.Random(seed)
         self.noise = torch.Generator(self.target.device).manual_seed(seed)
         self.before, self.after = tokens_around(family)
-        self.prompts = [family.encode(prompt)[len(self.before) :][-MAX_GIVEN_PROMPT:] for prompt in prompts]
+        self.prompts = [self.without_header(family.encode(prompt))[-MAX_GIVEN_PROMPT:] for prompt in prompts]
         longest = max(map(len, self.prompts), default=MAX_PROMPT)
         self.rows = rows or rows_that_fit(self.target, len(self.before) + longest + len(self.after))
         self.writes_prompts = not prompts and bool(self.after)
@@ -57,6 +57,10 @@ class Writer:
         # Prompts that were written before, or with which drafters are measured.
         self.used = {text.lower() for lists in questions.values() for texts in lists.values() for text in texts}
         self.dropped = Counter[str]()  # why prompts and answers were not used
+
+    def without_header(self, tokens: list[int]) -> list[int]:
+        count = len(self.before)
+        return tokens[count:] if tokens[:count] == self.before else tokens
 
     def texts(self, stop: Stop) -> Iterator[Example]:
         """Yield texts as they end, until `stop()` is true. Answers that are unfinished then are cut off."""

@@ -187,7 +187,7 @@ def test_every_reason_and_kind_has_words():
     assert {*METHODS, "other"} == text.of_drafters("lane").keys() == player_words()["say"]["start"].keys()
     assert text.prompts().keys() == words["settings"]["examples"].keys()
     assert text.paragraph("reading").strip()
-    assert set(typing.get_args(events.FinishReason)) - {"length", "failed"} == text.strings("player")["reason"].keys()
+    assert set(typing.get_args(events.FinishReason)) - {"failed"} == text.strings("player")["reason"].keys()
 
 
 def test_a_press_plays_the_chosen_drafters_run_or_says_whose_it_is(traces):

@@ -530,8 +530,14 @@ def test_too_few_texts_and_files_of_something_else_are_told(target, tmp_path, mo
         train(str(target), tmp_path / "draft", 0.001, tell=lambda line: None)
     np.savez(tmp_path / "ids.npz", tokens=np.array([2**15]), lengths=np.array([1]), starts=np.array([0]))
     (tmp_path / "photo.npz").write_bytes(b"nothing")
+    (tmp_path / "empty.npz").write_bytes(b"")
     np.savez(tmp_path / "short.npz", tokens=np.arange(9), lengths=np.array([4, 4]), starts=np.array([1, 1]))
-    foreign = {"ids": "another model wrote it", "photo": "holds no examples", "short": "holds no examples"}
+    foreign = {
+        "ids": "another model wrote it",
+        "photo": "holds no examples",
+        "empty": "holds no examples",
+        "short": "holds no examples",
+    }
     for name, sentence in ((f"{stem}.npz", sentence) for stem, sentence in foreign.items()):
         with pytest.raises(Refused, match=sentence):
             train(str(target), tmp_path / "new", 0.1, tell=lambda line: None, texts=[tmp_path / name])
