@@ -140,6 +140,10 @@ def test_with_longer_prompts_fewer_texts_are_written_at_once(family, monkeypatch
     assert 1 < rows[2] < rows[0] < rows[1]
 
 
+def test_a_given_prompt_keeps_its_first_words(family) -> None:
+    assert family.tokenizer.decode(Writer(family, ["The old man"]).prompts[0]) == "The old man"
+
+
 def test_a_chat_model_writes_the_prompts_too(tmp_path, monkeypatch) -> None:
     family = zoo.load_pair(model_into(tmp_path / "target", 1))
     writer = Writer(family, rows=4)
