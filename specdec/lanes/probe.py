@@ -241,9 +241,10 @@ def tune_threads(family: Family, spared_cores: int = 0, passes: int = 4) -> int:
     counts = sorted({count for count in (1, 2, most // 2, most) if 0 < count <= most})
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     cache = family.target.new_cache(64)
-    for count, times in seconds.items() if len(counts) > 1 else ():
+    for count in counts * passes if len(counts) > 1 else ():  # in turn, as a short moment may be busy
+        times = seconds[count]
         with torch_threads(count):
-            for length in (1, 2, 5) * passes:
+            for length in (1, 2, 5):
                 start = time.perf_counter()
                 family.target.forward([0] * length, cache, rows=length)
                 times.append(time.perf_counter() - start)
