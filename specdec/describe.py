@@ -74,10 +74,10 @@ def with_distributions(
 
 def list_trials(proposal: Proposal, rows: Tensor, verdict: Verdict) -> list[Trial]:
     """Return each drafted token's trial, with its coin; for a token that was not judged, one without a coin."""
-    trials = {trial.node: trial for trial in verdict.trials}
+    trials, tested = {trial.node: trial for trial in verdict.trials}, tested_nodes(verdict)
     for node, token in enumerate(proposal.tokens):
         if node not in trials:
-            p = row_under_test(proposal, rows, node, tested_nodes(verdict))
+            p = row_under_test(proposal, rows, node, tested)
             trials[node] = Trial(node, token, float(p[token]), proposal.q_of(node), None, False)
     return [trials[node] for node in range(len(proposal))]
 

@@ -96,7 +96,7 @@ class Engine:
             raise Refused("this target has a precision of its own; leave out dtype")
         if tokenizer is not None and not in_memory:
             raise Refused("a named model has its own tokenizer; leave out tokenizer")
-        self._in_memory = target, tokenizer, drafts  # unless they have names
+        self._in_memory = target, tokenizer, drafts  # used if the models have no names
         self._dtype = zoo.dtype_of(dtype)
         self._device, self._spared_cores = device, spared_cores
         self._models: zoo.Family | None = None

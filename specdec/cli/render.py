@@ -49,7 +49,7 @@ def tell(sentence: str) -> None:
     """Print an error as one line on stderr, in place of the progress, without control characters."""
     if sys.stderr is not None:
         show_progress("")
-        if os.environ.get("SPECDEC_DEBUG", "0") != "0" and sys.exc_info()[0]:
+        if os.environ.get("SPECDEC_DEBUG", "") not in ("", "0") and sys.exc_info()[0]:
             traceback.print_exc()
         print("specdec:", printable(" ".join(sentence.split())), file=sys.stderr)
 

@@ -35,7 +35,7 @@ class Resources:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch compute with `count` threads inside the `with`, and then with as many as before. 0: also inside."""
+    """Let torch compute with `count` threads inside the `with` (0: as many as before), then with as many as before."""
     before = torch.get_num_threads()
     if count not in (0, before):
         torch.set_num_threads(count)
